@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Holds README and site to the style of CONTRIBUTING.md: ``words.py [FILE...]``, all by default.
+"""Holds pages and programs to the style of CONTRIBUTING.md: ``words.py [FILE...]``, all by default.
 
-Code, generated tables and headings are left out. A page of ``LATER`` may break the rules until
-somebody rewrites it; one that keeps them has to leave that list.
+Of pages, code, generated tables and headings are left out. Of programs, strings of Python, comments
+of Rust and texts of experiments are checked, by the rules that raise no false alarms there. A file
+of ``LATER`` may break the rules until somebody rewrites it; a page that keeps them has to leave
+that list.
 """
 
+import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +42,14 @@ RULES = [
     ),
 ]
 LATER: list[str] = []
+# A program may say that something is no longer, or has settled.
+IN_PROGRAMS = [rule for rule in RULES if not re.search("history|verdict", rule[1])]
+PROGRAMS = [
+    "python/bluewater/**/*.py",
+    "python/bluewater/experiments/*/*.toml",
+    "crates/*/src/**/*.rs",
+]
+LATER_PROGRAMS = ("crates/aqm/",)
 
 FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 GENERATED = re.compile(r"^<!-- (?!end)[a-z]+(?::[a-z0-9_-]+)? -->$")
@@ -63,15 +75,45 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             yield from ((number, part) for part in quiet.split(" | "))
 
 
-def wrong(text: str) -> Iterator[tuple[int, str]]:
+def strings(value: object) -> Iterator[str]:
+    """All strings of a TOML file but names."""
+    if isinstance(value, dict):
+        yield from strings([part for key, part in value.items() if key != "name"])
+    elif isinstance(value, list):
+        for part in value:
+            yield from strings(part)
+    elif isinstance(value, str):
+        yield value
+
+
+def program(text: str, suffix: str) -> Iterator[tuple[int, str]]:
+    """The paragraphs that people read in a program, with the line where their text begins."""
+    if suffix == ".py":
+        nodes = ast.walk(ast.parse(text))
+        found = [(n.lineno, n.value) for n in nodes if isinstance(n, ast.Constant)]
+    elif suffix == ".rs":
+        blocks = re.finditer(r"(?:^ *//.*\n)+", text, re.MULTILINE)
+        found = [
+            (text.count("\n", 0, b.start()) + 1, re.sub("(?m)^ *//[/!]?", "", b[0])) for b in blocks
+        ]
+    else:
+        texts = strings(tomllib.loads(text))
+        found = [(text.count("\n", 0, max(text.find(t[:40]), 0)) + 1, t) for t in texts]
+    for number, value in found:
+        for part in re.split(r"\n\s*\n|\n *[-*] ", value) if isinstance(value, str) else []:
+            yield number, QUIET.sub("x", " ".join(part.split()))
+
+
+def wrong(text: str, suffix: str = ".md") -> Iterator[tuple[int, str]]:
     """What breaks a rule, with its line."""
-    for number, part in prose(text):
+    is_page = suffix == ".md"
+    for number, part in prose(text) if is_page else program(text, suffix):
         for sentence in END.split(part):
             plain = START.sub("", sentence)
-            for pattern, instead, _ in RULES:
+            for pattern, instead, _ in RULES if is_page else IN_PROGRAMS:
                 if found := re.search(pattern, plain, re.IGNORECASE):
                     yield number, f'"{found[0][:40].strip()}": {instead}'
-            if (count := len(plain.split())) > LONGEST:
+            if is_page and (count := len(plain.split())) > LONGEST:
                 yield number, f"a sentence of {count} words, above {LONGEST}: {plain[:40]}…"
 
 
@@ -82,12 +124,19 @@ def pages() -> list[Path]:
     return sorted(page for page in found if page.parent.name != "measured")
 
 
+def programs() -> list[Path]:
+    """Every program that is checked."""
+    found = sorted(path for pattern in PROGRAMS for path in ROOT.glob(pattern))
+    later = tuple(str(ROOT / name) for name in LATER_PROGRAMS)
+    return [path for path in found if not str(path).startswith(later)]
+
+
 def main(named: list[str]) -> int:
     """Prints all that is wrong, and how much that is."""
     count = 0
-    for page in [Path(name).resolve() for name in named] or pages():
+    for page in [Path(name).resolve() for name in named] or [*pages(), *programs()]:
         name = page.relative_to(ROOT).as_posix()
-        found = list(wrong(page.read_text("utf-8")))
+        found = list(wrong(page.read_text("utf-8"), page.suffix))
         if not named and name in LATER:
             clean = (1, "keeps the style: take it out of LATER in scripts/words.py")
             found = [] if found else [clean]

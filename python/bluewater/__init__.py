@@ -64,7 +64,7 @@ __all__ = [
     "testbed",
 ]
 
-# Loaded when they are asked for: the gateway's commands need none of it, and tables take long.
+# Loaded at first use: the gateway's commands need none of them, and importing tables takes long.
 _HOME = {
     name: home
     for home, names in {

@@ -1,6 +1,6 @@
 """``bluewater`` and ``python -m bluewater``.
 
-What is the gateway's own is handed over before anything else is loaded.
+The gateway's own commands are handed over before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from bluewater import handover
 
 _INTERRUPTED = 130
-"""As of a command that Ctrl-C ends later."""
+"""Exit code of a command that Ctrl-C ends."""
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _print_anywhere() -> None:
-    """Has what a terminal of another encoding than UTF-8 lacks be a question mark, and no error."""
+    """Lets a terminal that is not UTF-8 show question marks for what it lacks, without an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""Algorithms of one's own: a class whose methods advise a queue.
+"""Your own queue discipline: a class whose methods advise a queue.
 
 ```python
 from bluewater.aqm import ADMIT, Aqm, number
@@ -53,50 +53,51 @@ __all__ = [
 ]
 
 ADMIT = -1.0
-"""Do nothing to this packet, and toss no coin. The same as ``None``."""
+"""Do nothing to this packet, and toss no coin; ``None`` means that too."""
 DROP = -2.0
 """Drop it, even if it can be marked."""
 SIGNAL = -3.0
 """Mark it if it is ECN-capable, else drop it."""
 SIGNAL_HEAD = -4.0
-"""The same with the packet at the head; only at an arrival."""
+"""Mark the packet at the head if it is ECN-capable, else drop it; only at an arrival."""
 ARRIVING = -1.0
-"""At an overflow: the arriving packet goes."""
+"""At an overflow: drop the arriving packet."""
 HEAD = 0.0
-"""At an overflow: the packet at the head goes."""
+"""At an overflow: drop the packet at the head."""
 
 
 class Aqm(Own):
-    """What advises one queue; the base of a class of one's own.
+    """Base class of your own queue discipline, one object of which advises one queue.
 
     A parameter is a class attribute made by :func:`number`, :func:`integer`, :func:`duration`,
-    :func:`rate`, :func:`flag` or :func:`choice`; an object has its value. All state is attributes
-    that :meth:`start` sets. Of these methods a class has those that matter to it; times are whole
-    nanoseconds since the run began, ``packet`` and ``queue`` hold during the call alone:
+    :func:`rate`, :func:`flag` or :func:`choice`; in an object the attribute is its value. All state
+    is attributes that :meth:`start` sets. A class defines only the methods that it needs. Times are
+    whole nanoseconds since the run began; ``packet`` and ``queue`` are valid only during the call:
 
-    - ``on_arrival(self, now, packet, queue)``: a packet arrives. Gives the probability with which
-      it is signalled, 0 to 1, for which a coin is tossed in any case; or :data:`ADMIT` (``None``),
+    - ``on_arrival(self, now, packet, queue)``: a packet arrives. Returns the probability of a
+      signal, 0 to 1, for which one coin is tossed whatever its value; or :data:`ADMIT` (``None``),
       :data:`SIGNAL`, :data:`SIGNAL_HEAD`, :data:`DROP`.
-    - ``on_departure(self, now, packet, queue)``: a packet is about to be sent. Gives the same, but
-      for :data:`SIGNAL_HEAD`; after a drop the next packet is asked about.
-    - ``on_overflow(self, now, packet, queue)``: an arriving packet does not fit. Gives
-      :data:`ARRIVING` (``None``) or the position of the queued packet that goes, :data:`HEAD` the
-      oldest; asked until it fits.
-    - ``on_idle(self, now, queue)``: the link wants a packet and there is none.
-    - ``on_timer(self, now, queue)``: the time in ``self.timer`` has come. It sets the next one,
-      later than ``now``, or :data:`NEVER`.
+    - ``on_departure(self, now, packet, queue)``: a packet is about to be sent. Returns a
+      probability, or one of these constants except :data:`SIGNAL_HEAD`. After a drop the method is
+      called for the next packet.
+    - ``on_overflow(self, now, packet, queue)``: an arriving packet does not fit. Returns the packet
+      to drop: :data:`ARRIVING` (``None``), :data:`HEAD` (the oldest), or the position of a queued
+      packet. It is called until the arriving packet fits.
+    - ``on_idle(self, now, queue)``: the link could send, but the queue is empty.
+    - ``on_timer(self, now, queue)``: the time in ``self.timer`` has come. The method sets the next
+      time, later than ``now``, or :data:`NEVER`.
 
     ``packet`` has ``len`` (bytes), ``flow``, ``ecn`` (0 not capable, 1 ECT(1), 2 ECT(0), 3 CE) and
-    ``arrived`` (ns). ``queue``, which does not hold the packet in question, has ``packets``,
-    ``bytes``, ``fits``, ``limit_packets``, ``limit_bytes``, ``rate`` (bit/s) and ``mean_packet``
-    (bytes).
+    ``arrived`` (ns). ``queue`` has ``packets``, ``bytes``, ``fits``, ``limit_packets``,
+    ``limit_bytes``, ``rate`` (bit/s) and ``mean_packet`` (bytes); it does not count the packet in
+    question.
 
     Attributes:
-        signals: Attributes that are sampled into the series, each with unit and meaning.
-        timer: When ``on_timer`` is wanted, in nanoseconds.
-        compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). All
-            state is then numbers, truth values and NumPy arrays of them, of the kind and form that
-            ``start`` gives them; a whole number has 64 bits.
+        signals: Attributes to sample into the series, each with unit and meaning.
+        timer: The time of the next ``on_timer``, in nanoseconds.
+        compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). Then all
+            state is numbers, booleans and NumPy arrays of them, and keeps the types and shapes that
+            ``start`` sets; integers have 64 bits.
     """
 
     role: ClassVar[str] = "aqm"
@@ -110,4 +111,4 @@ class Aqm(Own):
     shown: ClassVar[tuple[str, ...]] = ("Packet", "Queue")
 
     def start(self, now: int, queue: Any) -> None:
-        """Sets the state at rest, when the queue is built."""
+        """Sets the initial state; called when the queue is built."""

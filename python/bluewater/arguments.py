@@ -1,4 +1,4 @@
-"""What the functions that users call take, looked at before anything is done."""
+"""Checks of the arguments of public functions, before any work is done."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ D = TypeVar("D", bound="DataclassInstance")
 
 
 class Argument(NamedTuple):
-    """What an argument may be, and what it may not be though it looks so."""
+    """The types that an argument may have, and look-alikes that it may not."""
 
     types: tuple[type, ...]
     allowed: str
     but: tuple[type, ...] = ()
 
     def check(self, name: str, value: object, of: str) -> None:
-        """Refuses a value that is none; ``of``: what takes it."""
+        """Refuses a value of the wrong type; ``of`` names the function for the message."""
         if isinstance(value, self.but) or not isinstance(value, self.types):
             raise InputError(f"not what {of} takes", key=name, value=value, allowed=self.allowed)
 
@@ -43,7 +43,7 @@ TEXT = Argument((str,), "text")
 
 
 def texts(name: str, value: object, of: str) -> tuple[str, ...]:
-    """The texts that an argument gives: a single one is one, and not its letters."""
+    """The texts of an argument; a single text counts as one, not as its letters."""
     if isinstance(value, str):
         return (value,)
     given = tuple(value) if isinstance(value, Iterable) else (value,)
@@ -53,7 +53,7 @@ def texts(name: str, value: object, of: str) -> tuple[str, ...]:
 
 
 def with_fields(made: D, given: Mapping[str, object], of: str) -> D:
-    """A dataclass with some fields set, by arguments of ``of``."""
+    """Copies a dataclass with some fields set by keyword arguments of the function ``of``."""
     known = [field.name for field in fields(made)]
     for name in given:
         if name not in known:
@@ -62,7 +62,7 @@ def with_fields(made: D, given: Mapping[str, object], of: str) -> D:
 
 
 def checked(**kinds: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Has a function refuse arguments that are neither of their kind nor a default of None.
+    """Makes a function refuse arguments of the wrong type; None is fine if it is the default.
 
     Raises:
         InputError: It names the argument, what was given and what is allowed.

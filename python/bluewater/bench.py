@@ -48,7 +48,7 @@ def program() -> str:
 
 @cache
 def counter() -> str | None:
-    """What counts instructions here: ``perf``, ``callgrind`` or nothing."""
+    """The tool that counts instructions here: ``perf``, ``callgrind`` or none."""
     if shutil.which("perf"):
         with tempfile.NamedTemporaryFile("r") as counts:
             probe = subprocess.run([*_perf(counts.name), "true"], capture_output=True, check=False)
@@ -108,7 +108,7 @@ def modes() -> tuple[str, ...]:
 
 
 def _run(command: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Runs a workload; gives its reply and what it wrote to stderr."""
+    """Runs a workload; returns its reply and its stderr."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise InputError(f"the benchmark failed: {done.stderr.strip()}", value=" ".join(command))

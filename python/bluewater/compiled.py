@@ -1,8 +1,8 @@
-"""Classes of one's own whose methods Numba compiles.
+"""Compiling the methods of a user's class with Numba.
 
-What the object has after ``start`` becomes a record of fixed fields; each method becomes a C
-function that is called with the addresses of this record and of what the method is given. What a
-compiled method cannot tell (where it failed), the plain one tells.
+The object's attributes after ``start`` become a record of fixed fields. Each method becomes a C
+function of the addresses of this record and of the method's arguments. A compiled method cannot say
+where it failed; the plain Python method is then called to say it.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 FAILED = -9.0
-"""What a compiled method gives that raised."""
+"""Return value of a compiled method that raised an exception."""
 NOTHING = -1.0
-"""What a compiled method gives for ``None``."""
+"""Return value of a compiled method for ``None``."""
 
 PACKET = [("len", "i8"), ("flow", "i8"), ("ecn", "i8"), ("arrived", "i8")]
-"""The packet as the core lays it out in memory."""
+"""Layout of the packet in the core's memory."""
 QUEUE = [
     *((name, "i8") for name in ("packets", "bytes", "limit_packets", "limit_bytes")),
     ("rate", "i8"),
     ("mean_packet", "i8"),
     ("fits", "?"),
 ]
-"""The queue as the core lays it out in memory."""
+"""Layout of the queue in the core's memory."""
 
 
 class Program(NamedTuple):
-    """A compiled object, as the core takes it."""
+    """A compiled object in the form that the core takes."""
 
     state: bytes
-    """Its record at rest."""
+    """Its initial record."""
     methods: dict[str, int]
     """The addresses of its methods."""
     timer: int | None
-    """Where the record has ``timer``, in bytes."""
+    """Offset of ``timer`` in the record, in bytes."""
     read: list[tuple[str, int, str]]
-    """Each signal and output with where it is, in bytes, and as what: ``f``, ``i`` or ``b``."""
+    """Each signal and output with its offset in bytes and its type: ``f``, ``i`` or ``b``."""
     draws: bool
     """Whether a method may draw a random number."""
     kept: object
-    """What has to live as long as the addresses are used."""
+    """Objects that must live as long as the addresses are used."""
 
 
 def program(object_: Own, draw: int) -> Program:
-    """The program of an object that is started; ``draw`` is the address of the generator."""
+    """The program of a started object; ``draw`` is the address of the random generator."""
     cls: Any = type(object_)  # which mypy does not take for hashable
     _numba(cls.role)
     state, texts = _state(object_)
@@ -76,12 +76,12 @@ def program(object_: Own, draw: int) -> Program:
 
 
 def _read_of(cls: type[Own]) -> list[str]:
-    """The attributes that the core reads."""
+    """The names of the attributes that the core reads."""
     return list(dict.fromkeys([*cls.outputs, *cls.signals]))
 
 
 def restore(object_: Own, state: bytes) -> None:
-    """Gives the object the state of a record, so that the plain methods go on from there."""
+    """Copies a record's state into the object, so that the plain methods continue from there."""
     dtype = _state(object_)[0].dtype
     record = np.frombuffer(state, dtype)[0].copy()
     for name in dtype.names:
@@ -90,8 +90,8 @@ def restore(object_: Own, state: bytes) -> None:
 
 
 def _state(object_: Own) -> tuple[Any, dict[str, str]]:
-    """The numbers and arrays of an object as a record, and its texts, which do not change."""
-    fields: dict[str, Any] = {"_": np.zeros((), "i8")}  # a record of nothing has no address
+    """An object's numbers and arrays as a record, and its constant texts."""
+    fields: dict[str, Any] = {"_": np.zeros((), "i8")}  # an empty record has no address
     texts = {}
     cls: Any = type(object_)
     for name in _used(cls):
@@ -122,7 +122,7 @@ class _Made(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _compiled(cls: type[Own], state: Any, texts: tuple[tuple[str, str], ...], draw: int) -> _Made:
-    """The methods of a class for a record of this form, compiled."""
+    """Compiles the methods of a class for a record of this layout."""
     numba = _numba()
     methods = _methods(cls)
     space: dict[str, Any] = {}
@@ -153,14 +153,14 @@ def _is_of(value: Any, cls: type[Own]) -> bool:
 
 
 def _moved(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
-    """A function that looks for what it names in another place."""
+    """A copy of a function with other global names."""
     moved = types.FunctionType(function.__code__, space, argdefs=function.__defaults__)
     moved.__kwdefaults__ = function.__kwdefaults__
     return moved
 
 
 def _entry(cls: type[Own], name: str, space: dict[str, Any], state: Any) -> Any:
-    """One method as a C function of addresses."""
+    """Compiles one method as a C function of addresses."""
     numba = _numba()
     given = cls.methods[name]
     build = {
@@ -182,7 +182,7 @@ def _with_packet(method: Any, at: Any, number: Any) -> Callable[..., float]:
     def entry(state: Any, packet: Any, queue: Any, now: int) -> float:
         try:
             answer = method(at(state, 1)[0], now, at(packet, 1)[0], at(queue, 1)[0])
-        except Exception:  # its plain form says what
+        except Exception:  # the plain method will say what is wrong
             return FAILED
         return number(answer)  # type: ignore[no-any-return]
 
@@ -224,7 +224,7 @@ def _with_time(method: Any, at: Any, number: Any) -> Callable[..., float]:
 
 @lru_cache(maxsize=1)
 def _overloads() -> tuple[Any, Any]:
-    """What guards each assignment to an attribute, and what makes each answer a number."""
+    """Compiled helpers: one checks each assignment to an attribute, one makes answers numbers."""
     numba = _numba()
     kinds, wrong = numba.types, numba.core.errors.TypingError
     order = (kinds.Boolean, kinds.Integer, kinds.Float)
@@ -238,7 +238,7 @@ def _overloads() -> tuple[Any, Any]:
 
     def kept_of(old: Any, new: Any) -> Callable[[Any, Any], Any]:
         if isinstance(old, kinds.Array):
-            raise wrong("an array keeps its form: self.NAME[:] = …")
+            raise wrong("an array keeps its shape: assign its elements with self.NAME[:] = …")
         if rank(new) > rank(old):
             raise wrong(f"an attribute that start() made {old} becomes {new}")
         return lambda old, new: new  # noqa: ARG005
@@ -249,7 +249,7 @@ def _overloads() -> tuple[Any, Any]:
         if isinstance(answer, kinds.Optional):
             return lambda answer: NOTHING if answer is None else answer
         if rank(answer) == len(order):
-            raise wrong(f"it gives {answer}, and has to give a number or None")
+            raise wrong(f"it gives {answer}, but must give a number or None")
         return lambda answer: answer
 
     numba.extending.overload(kept, strict=False)(kept_of)
@@ -258,7 +258,7 @@ def _overloads() -> tuple[Any, Any]:
 
 
 def _methods(cls: type[Own]) -> dict[str, types.FunctionType]:
-    """The methods that may be called while a run goes on."""
+    """The methods that may be called during a run."""
     own = (each for each in cls.__mro__ if each is not object and not is_base(each))
     names = {name for each in own for name in vars(each)}
     found = {name: inspect.getattr_static(cls, name) for name in sorted(names - {"start"})}
@@ -277,14 +277,14 @@ def _used(cls: type[Own]) -> list[str]:
 
 
 def _attribute(node: ast.AST, own: str) -> str:
-    """The attribute of the object, which the method names ``own``, that a node is; or nothing."""
+    """The object's attribute that a node reads, if the method calls the object ``own``."""
     if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
         return ""
     return node.attr if node.value.id == own else ""
 
 
 def _tree(function: types.FunctionType) -> ast.FunctionDef:
-    """A method as it is written, at its lines."""
+    """The syntax tree of a method, with its line numbers in the file."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
@@ -296,10 +296,10 @@ def _global(method: str) -> str:
 
 
 class _Rewriting(ast.NodeTransformer):
-    """A method becomes a function that Numba takes.
+    """Rewrites a method into a function that Numba can compile.
 
-    Calls of other methods become calls of functions, attributes with a text the text, and what is
-    assigned to an attribute is looked at first.
+    Calls of other methods become calls of functions. Attributes that hold a text become that text.
+    A check precedes each assignment to an attribute.
     """
 
     def __init__(
@@ -350,7 +350,7 @@ class _Rewriting(ast.NodeTransformer):
         return made + [s for each in node.targets for s in self._assigned(each, _name(first), node)]
 
     def _assigned(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
-        """The statements that give ``target`` the value."""
+        """The statements that assign the value to ``target``."""
         if isinstance(target, ast.Tuple | ast.List):
             parts = [self._value() for _ in target.elts]
             unpacked = ast.Tuple([_name(part, ast.Store()) for part in parts], ast.Store())
@@ -376,7 +376,7 @@ def _name(name: str, how: ast.expr_context | None = None) -> ast.Name:
 
 
 def _read(target: ast.expr) -> ast.expr:
-    """What is assigned to, as it is read."""
+    """The target of an assignment as an expression that reads it."""
     assert isinstance(target, ast.Attribute)
     return ast.Attribute(target.value, target.attr, ast.Load())
 
@@ -386,7 +386,7 @@ def _at(node: ast.stmt, made: ast.stmt) -> ast.stmt:
 
 
 def _numba(key: str = "aqm") -> Any:
-    """Numba, which is not always there."""
+    """The modules of Numba, which is optional."""
     try:
         import numba  # noqa: PLC0415
         import numba.extending  # noqa: PLC0415
@@ -394,7 +394,7 @@ def _numba(key: str = "aqm") -> Any:
         raise InputError(
             "a class with compiled = True needs Numba",
             key=key,
-            hint="pip install 'bluewater[numba]', or leave out compiled = True: it then runs plain",
+            hint="pip install 'bluewater[numba]', or leave out compiled = True to run it in Python",
         ) from error
     return numba
 
@@ -404,13 +404,13 @@ def _refused(cls: type[Own], problem: str, allowed: str | None = None) -> InputE
         f"{cls.__name__} cannot be compiled: {problem}",
         key=cls.role,
         allowed=allowed,
-        hint="compiled = False runs it plain",
+        hint="compiled = False runs it in Python",
     )
 
 
 def _said(error: Exception) -> str:
-    """What Numba says of the user's code, which stands in its message before that of ours."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # in colours where colorama is installed
+    """Numba's message about the user's code, which precedes the one about this module."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # coloured if colorama is installed
     at = re.search(r'File "<(\S+) \w+>", line (\d+)', text)
     ours = re.search(r"TypingError: (.+)", text)
     shown = [

@@ -1,4 +1,4 @@
-"""Congestion controllers of one's own: a class whose methods set a connection's window.
+"""Your own congestion controller: a class whose methods set a connection's window.
 
 ```python
 from bluewater.control import Controller
@@ -62,59 +62,59 @@ LOSS = 0
 ECN = 1
 """A packet was marked."""
 TIMEOUT = 2
-"""The retransmission timer has run out."""
+"""The retransmission timer expired."""
 PERSISTENT = 3
-"""It has run out again and nothing has arrived since: for three timeouts (RFC 9002 §7.6)."""
+"""The timer expired repeatedly: no acknowledgement for three timeouts (RFC 9002 §7.6)."""
 
 
 class Controller(Own):
-    """What controls the congestion of one connection; the base of a class of one's own.
+    """Base class of your own congestion controller, one object of which controls one connection.
 
     Parameters are declared as for :class:`bluewater.aqm.Aqm`. All state is attributes that
-    :meth:`start` sets. The sender measures round trips and delivery rates, finds losses by time
-    (RFC 8985), says when a recovery begins and ends, and spaces packets. Of these methods a class
-    has those that matter to it. Times are whole nanoseconds since the run began, volumes bytes
-    (packets on the wire), rates bytes a second; what a method is given holds during the call alone:
+    :meth:`start` sets. The sender measures round trips and delivery rates, detects losses by time
+    (RFC 8985), decides when a recovery begins and ends, and paces packets. A class defines only the
+    methods that it needs. Times are whole nanoseconds since the run began, volumes bytes (packets
+    on the wire), rates bytes per second. Arguments are valid only during the call:
 
-    - ``on_send(self, p)``: a packet leaves. Gives a tag, a whole number from 0 to 2⁵³, which comes
-      back with the packet; nothing is 0. ``p``: ``now number bytes in_flight`` (before it)
-      ``app_limited retransmission``.
+    - ``on_send(self, p)``: a packet leaves. Returns a tag, a whole number from 0 to 2⁵³, which
+      comes back with the packet's acknowledgement or loss; ``None`` is 0. ``p``: ``now number bytes
+      in_flight`` (before it) ``app_limited retransmission``.
     - ``on_lost(self, l)``: a packet is found lost. ``l``: ``now number bytes sent_at tag
       tx_in_flight lost_since_sent app_limited new_range``.
-    - ``on_congestion(self, c)``: the network is congested; once a recovery episode (RFC 9002
-      §7.3.2), and at each timeout. ``c``: ``now``, ``kind`` (:data:`LOSS`, :data:`ECN`,
+    - ``on_congestion(self, c)``: the network is congested; called once per recovery episode (RFC
+      9002 §7.3.2) and at each timeout. ``c``: ``now``, ``kind`` (:data:`LOSS`, :data:`ECN`,
       :data:`TIMEOUT`, :data:`PERSISTENT`), ``in_flight``, ``lost`` (bytes found lost just now),
-      ``ce`` (packets told just now to be marked), ``recovery_point``, ``new_episode`` (if it is
-      not, the window gave way for this already: RFC 5681 §3.1 keeps the slow-start threshold).
-    - ``on_recovered(self, now)``: all that had been sent when the episode began has arrived.
-    - ``on_undo(self, u)``: the last episode was needless, nothing had been lost; it is over. ``u``:
-      ``now``, ``kind`` (:data:`LOSS` or :data:`TIMEOUT`).
-    - ``on_ack(self, a)``: an acknowledgement with news. ``a``: ``now acked ce_packets``; of the
-      last sent packet that it is the first to acknowledge ``largest`` (its number) ``sent_at tag``;
+      ``ce`` (packets reported as marked just now), ``recovery_point``, ``new_episode`` (if false,
+      the window was already reduced for this: RFC 5681 §3.1 keeps the slow-start threshold).
+    - ``on_recovered(self, now)``: everything sent before the episode began has arrived.
+    - ``on_undo(self, u)``: the last episode was spurious, since nothing was lost; it is over.
+      ``u``: ``now``, ``kind`` (:data:`LOSS` or :data:`TIMEOUT`).
+    - ``on_ack(self, a)``: an acknowledgement of new packets. ``a``: ``now acked ce_packets``;
+      ``largest`` (number) ``sent_at tag`` of the last sent packet that it newly acknowledges;
       ``rtt`` (0: no sample) ``srtt rttvar min_rtt``; ``prior_in_flight in_flight delivered
       prior_delivered round_start``; the delivery-rate sample ``rate interval tx_in_flight lost
       app_limited``; ``window_limited`` (the window was used, and may grow: RFC 9002 §7.8) and
       ``in_recovery``.
-    - ``on_restart(self, now)``: there is data again after a time in which nothing was under way.
-    - ``on_timer(self, now)``: the time in ``self.timer`` has come. It sets the next one, later than
-      ``now``, or :data:`NEVER`.
+    - ``on_restart(self, now)``: there is data again after an idle period with nothing in flight.
+    - ``on_timer(self, now)``: the time in ``self.timer`` has come. The method sets the next time,
+      later than ``now``, or :data:`NEVER`.
 
     Within an acknowledgement ``on_recovered`` comes first, then ``on_undo``, ``on_lost`` for each
     packet, ``on_congestion`` and last ``on_ack``.
 
     Attributes:
-        cwnd: Bytes that may be under way. Held between the group's ``min_window`` and 2⁴⁰; before
-            ``start`` it is the initial window.
-        ssthresh: Below this window it is in slow start, bytes; ``inf`` until it is set. The sender
-            spaces packets less there, and takes a window of which half is used for used.
-        pacing: Bytes a second; 0: none of its own. With ``pacing = true`` in the scenario, packets
-            are then spaced by the window and the round trip.
-        burst: Bytes that a paced sender sends together; 0: a packet.
-        timer: When ``on_timer`` is wanted, in nanoseconds.
-        app_limited: What is sent now tells nothing of the bandwidth.
-        compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). All
-            state is then numbers, truth values and NumPy arrays of them, of the kind and form that
-            ``start`` gives them; a whole number has 64 bits.
+        cwnd: The congestion window: bytes that may be in flight. The sender keeps it between the
+            group's ``min_window`` and 2⁴⁰; before ``start`` it is the initial window.
+        ssthresh: Slow-start threshold, bytes; ``inf`` until it is set. In slow start the sender
+            paces faster, and a window counts as used if half of it is.
+        pacing: Pacing rate, bytes per second; 0 for none. With 0 and ``pacing = true`` in the
+            scenario, the sender paces by the window and the round trip.
+        burst: Bytes that a paced sender sends together; 0 for one packet.
+        timer: The time of the next ``on_timer``, in nanoseconds.
+        app_limited: Whether packets sent now are too few to measure the bandwidth.
+        compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). Then all
+            state is numbers, booleans and NumPy arrays of them, and keeps the types and shapes that
+            ``start`` sets; integers have 64 bits.
     """
 
     role: ClassVar[str] = "transport"
@@ -139,7 +139,7 @@ class Controller(Own):
     app_limited: bool = False
 
     def start(self, s: Any) -> None:
-        """Sets the state at rest, as the connection sends its first packet.
+        """Sets the initial state; called when the connection sends its first packet.
 
         ``s`` has ``now mtu initial_window min_window``.
         """

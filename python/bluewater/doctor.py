@@ -1,4 +1,4 @@
-"""Checks that an installation works, each with what to do if it does not."""
+"""Checks that an installation works, each with a remedy."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ ecn = true
 
 @dataclass(frozen=True)
 class Check:
-    """One check: whether it went well, what was found, and what to do if it did not.
+    """One check: whether it passed, what was found, and the remedy.
 
-    A check that is not ``required`` leaves something optional out.
+    A check that is not ``required`` is about something optional.
     """
 
     name: str
@@ -59,7 +59,7 @@ def checks() -> Iterator[Check]:
     yield Check(
         "instruction counts",
         bench.counter() is not None,
-        bench.counter() or "neither perf nor valgrind counts here",
+        bench.counter() or "neither perf nor valgrind works here",
         "install linux-perf or valgrind; only `bluewater bench` needs it",
         required=False,
     )
@@ -92,8 +92,8 @@ def _determinism() -> str:
             raise RuntimeError(failure.reason)
         there = store.read(task.key).decision_hash
     if here != there:
-        raise RuntimeError(f"two processes decided differently: {here} and {there}")
-    return f"two processes decided alike: {here}"
+        raise RuntimeError(f"two processes give different decisions: {here} and {there}")
+    return f"two processes give the same decisions: {here}"
 
 
 def _pictures() -> str:

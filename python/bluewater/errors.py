@@ -1,4 +1,4 @@
-"""What can be wrong with an input, said so that the reader can mend it."""
+"""Errors of input, with messages from which the user can fix it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class InputError(ValueError):
     """An input that cannot be used: a file, a key, a value.
 
-    The attributes are those of :class:`bluewater.ScenarioError`; each is ``None`` where it does
-    not apply. ``str(error)`` is the whole message but the hint.
+    The attributes are those of :class:`bluewater.ScenarioError`; each is ``None`` if it does not
+    apply. ``str(error)`` is the message without the hint.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class InputError(ValueError):
         super().__init__(self._message())
 
     def name(self, key: str | None) -> None:
-        """Has the key be called otherwise, as who is told of it knows it."""
+        """Renames the key to what the user typed."""
         if key is not None:
             self.key = key
             self.args = (self._message(),)
@@ -61,15 +61,15 @@ class InputError(ValueError):
 
 
 class StorageError(InputError):
-    """The results could not be written, for want of space or of rights."""
+    """The results could not be written, for lack of space or permission."""
 
 
 class DamagedWarning(UserWarning):
-    """A stored result could not be read; it was put aside, and its run is made again."""
+    """A damaged stored result was put aside; its run is made again."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during many runs; what had finished is kept."""
+    """Ctrl-C during many runs; the finished ones are kept."""
 
     def __init__(self, kept: int, total: int) -> None:
         self.kept = kept
@@ -83,7 +83,7 @@ _CALLED = {
     "tcp": "sack",
     **dict.fromkeys(("video", "zoom", "webrtc", "gcc"), "scream"),
 }
-"""What others call what is here, or what of here stands for it."""
+"""Names from elsewhere, and the name to suggest for each."""
 
 
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
@@ -93,7 +93,7 @@ def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputE
     as_typed = value.lower().replace("_", "-")
     near = plain.get(as_typed, _CALLED.get(as_typed))
     if near not in names:
-        # Of what is as near the one of the same letters: red for rde, and not rem.
+        # Of equally near names prefer the one with the same letters: red for rde, not rem.
         close = [plain[each] for each in difflib.get_close_matches(as_typed, plain)]
         near = min(close, key=lambda each: sorted(each) != sorted(value), default=None)
     return InputError(

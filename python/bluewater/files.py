@@ -1,6 +1,6 @@
-"""Files that somebody names: what nobody could read is refused here, before anything waits for it.
+"""Files that the user names: those that cannot be read are refused before anything waits for them.
 
-Every file that a command or a function is given is opened behind :func:`check`.
+Every file argument of a command or function passes :func:`check` before it is opened.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PACKAGE = Path(__file__).parent
 
 _LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
 
-_FROM_IT = "write what comes from it to a file first"
+_FROM_IT = "write its output to a file first"
 
 _DEEPEST = 64
-"""What copies, writes and reads a table later goes no deeper than some more."""
+"""Deepest nesting of a table: copying, writing and reading it stop at little more."""
 
 
 PICTURES = (".png", ".svg", ".pdf", ".pgf")
@@ -38,13 +38,13 @@ PICTURES = (".png", ".svg", ".pdf", ".pgf")
 
 
 def check(path: Path, **where: Any) -> None:
-    """Refuses a name that is no text, and what is no file: a FIFO or a terminal may never answer.
+    """Refuses a name that is not UTF-8, and a path that is no regular file.
 
-    Pipes that a shell has put up, as by ``<(command)``, have somebody who writes to them. What is
-    not there or may not be read is left to whoever opens it.
+    A FIFO or a terminal may never answer. Pipes of a shell, as in ``<(command)``, are fine because
+    they have a writer. A missing or unreadable file is reported when it is opened.
 
     Raises:
-        InputError: It is none; ``where`` says more of the place that names it.
+        InputError: The path is refused; ``where`` adds the place that names it.
     """
     try:
         str(path).encode()
@@ -56,7 +56,7 @@ def check(path: Path, **where: Any) -> None:
 
 
 def check_kind(path: Path, hint: str = _FROM_IT, **where: Any) -> None:
-    """The same of what is called as it may be, as in a folder of ours."""
+    """Refuses a path that is no regular file, whatever its name."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -73,12 +73,12 @@ def check_kind(path: Path, hint: str = _FROM_IT, **where: Any) -> None:
 
 
 def place(path: Path, **where: Any) -> Path:
-    """Where a file is put that takes the place of what is there: where a link leads to.
+    """The path that a new file replaces: links are followed.
 
-    A device or a FIFO stays what it is: as root it would be replaced for the whole system.
+    Devices and FIFOs are refused: replacing one as root would break it for the whole system.
 
     Raises:
-        InputError: It is one.
+        InputError: The path is a device, a FIFO, or a link to itself.
     """
     check_kind(path, "name a file", **where)
     if path.is_fifo():  # of a shell, as in >(command)
@@ -92,10 +92,10 @@ def place(path: Path, **where: Any) -> Path:
 
 
 def apart(path: Path, read: Path, **where: Any) -> None:
-    """Refuses to write over what is read, under whatever name.
+    """Refuses to overwrite the input, under whatever name.
 
     Raises:
-        InputError: Both are one file.
+        InputError: Input and output are the same file.
     """
     try:
         same = path.samefile(read)
@@ -103,7 +103,7 @@ def apart(path: Path, read: Path, **where: Any) -> None:
         return
     if same:
         raise InputError(
-            f"it would be written over {read}, which is read",
+            f"it would overwrite the input {read}",
             file=str(path),
             hint="name another file",
             **where,
@@ -114,11 +114,11 @@ def check_ending(path: Path, known: Collection[str], what: str) -> None:
     """Refuses a file whose ending names no format.
 
     Raises:
-        InputError: It names the endings that do.
+        InputError: The ending is unknown; the message lists the known ones.
     """
     if path.suffix.lower() not in known:
         raise InputError(
-            f"the file's ending names no format of {what}",
+            f"the file's ending is no format of {what}",
             file=str(path),
             allowed=f"a file that ends in {', '.join(known)}",
             hint=f"{path}{next(iter(known))}" if not path.suffix else None,
@@ -145,7 +145,7 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
 
 
 def read_stdin() -> str:
-    """The text that comes on stdin, refused as that of a file is."""
+    """The text on stdin; refused for the same reasons as a file's."""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
@@ -154,10 +154,10 @@ def read_stdin() -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Has what cannot be written be one kind of error; Polars tells of a full disk by several.
+    """Turns every failure to write into one kind of error; Polars has several for a full disk.
 
     Raises:
-        StorageError: It names ``path`` and the reason.
+        StorageError: A write failed; the message names ``path`` and the reason.
     """
     try:
         yield
@@ -168,13 +168,13 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name with the same ending beside a file, for what becomes it at the end.
+    """A temporary path beside a file, with the same ending, which replaces the file at the end.
 
-    It does so whole or not at all: another command may be reading what is there. Its folder is made
-    if there is none.
+    The replacement is atomic, because another command may be reading the file. The folder is made
+    if needed.
 
     Raises:
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     path = place(path)
     temporary = path.with_name(f".{os.getpid()}-{uuid4().hex[:8]}-{path.name}")
@@ -188,7 +188,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file, :func:`whole` or not at all."""
+    """Writes a file atomically, by :func:`whole`."""
     with whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -198,10 +198,10 @@ _PYTHON = re.compile(r"(import|from|class|def)\s+\w")
 
 
 def check_toml(text: str, origin: str) -> None:
-    """Refuses a text that is plainly of another format, of whose first line TOML says little.
+    """Refuses a text that is plainly in another format, since TOML's own error would say little.
 
     Raises:
-        InputError: It is; the message names the format.
+        InputError: The text is in another format; the message names it.
     """
     lines = (line.strip() for line in text.splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
@@ -213,7 +213,7 @@ def check_toml(text: str, origin: str) -> None:
         else None
     )  # fmt: skip
     if found == "Python":
-        hint = "a class of one's own is named as in `bluewater compare FILE.py:CLASS`"
+        hint = "name your own class as in `bluewater compare FILE.py:CLASS`"
     else:
         hint = 'scenarios are TOML: `duration = "60s"`, then tables as [network] and [[queue]]'
     if found:
@@ -221,10 +221,10 @@ def check_toml(text: str, origin: str) -> None:
 
 
 def parse_table(text: str, origin: str) -> dict[str, Any]:
-    """Parses TOML; what is wrong with its syntax becomes an :class:`InputError`."""
+    """Parses TOML; a syntax error becomes an :class:`InputError`."""
     try:
         table = tomllib.loads(text)
-    except ValueError as error:  # a number of thousands of digits is no error of TOML's
+    except ValueError as error:  # a number of thousands of digits raises no TOMLDecodeError
         check_toml(text, origin)
         raise InputError(f"not valid TOML: {error}", file=origin) from error
     except RecursionError as error:
@@ -235,10 +235,10 @@ def parse_table(text: str, origin: str) -> dict[str, Any]:
 
 
 def check_text(text: str, origin: str) -> None:
-    """Refuses what stands for bytes that are no text, as an argument of a command may have it.
+    """Refuses text that is not UTF-8, as arguments of a command may be.
 
     Raises:
-        InputError: There are such.
+        InputError: A text has bytes that are not UTF-8.
     """
     try:
         text.encode()
@@ -247,10 +247,10 @@ def check_text(text: str, origin: str) -> None:
 
 
 def check_depth(table: dict[str, Any], origin: str) -> None:
-    """Refuses a table that goes too deep for what walks through it, as by a key of many parts.
+    """Refuses a table that is nested too deeply to walk through, such as by a key of many parts.
 
     Raises:
-        InputError: It does.
+        InputError: The table is nested too deeply.
     """
     level: list[Any] = [table]
     for _ in range(_DEEPEST):
@@ -261,7 +261,7 @@ def check_depth(table: dict[str, Any], origin: str) -> None:
 
 
 def _too_deep(origin: str) -> InputError:
-    return InputError(f"more than {_DEEPEST} lists or tables in each other", file=origin)
+    return InputError(f"more than {_DEEPEST} nested lists or tables", file=origin)
 
 
 def _inside(value: Any) -> Iterable[Any]:

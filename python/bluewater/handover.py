@@ -1,6 +1,6 @@
 """Command lines that are the gateway's own: this process becomes ``bluewater-gateway``.
 
-They are handed over word by word, ``--`` included, which a parser in between would take out.
+The words are passed unchanged, including ``--``, which a parser in between would remove.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _BAD_INPUT = 2
 # Subcommands of ``bluewater gateway``; without one it is ``run``.
 _SUBCOMMANDS = ("bench", "ctl", "join")
 _TOLD_HERE = {"--aqm", "--help", "--to", "--queue", "--set", "--json"}
-"""Of ``replay`` there is more than the program's own, which refuses or tells it here."""
+"""With one of these options Python handles ``replay``, not the gateway's program."""
 _HELP = """\
 Usage: bluewater gateway --lan IF --wan IF --rate RATE [OPTIONS]
        bluewater gateway COMMAND ...
 
 Commands:
-  ctl    Ask or change a gateway or a shell that runs: ctl NAME show, ctl NAME set --rate 20mbit
-  view   Show a gateway or a shell that runs in the terminal: view NAME
+  ctl    Query or change a running gateway or shell: ctl NAME show, ctl NAME set --rate 20mbit
+  view   Show a running gateway or shell in the terminal: view NAME
   join   Run another command at an end of a shell's link: join NAME -- COMMAND
   bench  Measure how precise and how fast this machine is
 
@@ -34,7 +34,7 @@ Without a command:
 
 
 def task(arguments: list[str]) -> list[str] | None:
-    """What the program is called with for a command line; None if that is not the program's own."""
+    """The program's arguments for a command line; None if Python handles the command."""
     match arguments:
         case ["replay", *rest] if _TOLD_HERE & {word.partition("=")[0] for word in _own(rest)}:
             pass
@@ -52,15 +52,15 @@ def task(arguments: list[str]) -> list[str] | None:
 
 
 def _own(words: list[str]) -> list[str]:
-    """What stands before ``--``."""
+    """The arguments before ``--``."""
     return words[: words.index("--")] if "--" in words else words
 
 
 def become(arguments: list[str]) -> None:
-    """Becomes the program.
+    """Replaces this process with the program.
 
     Raises:
-        InputError: There is none.
+        InputError: The program is not installed.
     """
     if arguments == ["run"]:
         _usage(arguments)
@@ -75,7 +75,7 @@ def become(arguments: list[str]) -> None:
 
 
 def _usage(arguments: list[str]) -> NoReturn:
-    """Says on stderr what there is, where nothing was said that could be done."""
+    """Prints the commands on stderr if the command line names none."""
     import subprocess  # noqa: PLC0415
 
     print(_HELP, end="", file=sys.stderr, flush=True)
@@ -86,12 +86,12 @@ def _usage(arguments: list[str]) -> NoReturn:
 
 
 def try_to(arguments: list[str]) -> None:
-    """Becomes the program if the command line is its own; comes back if not, or without it."""
+    """Replaces this process if the command is the gateway's; returns if not, or without it."""
     if (mine := task(arguments)) is not None:
         from bluewater.errors import InputError  # noqa: PLC0415
 
         try:
             become(mine)
         except (InputError, OSError):
-            # The whole command line says it as it says all errors.
+            # The Python command line reports the missing program in the usual form.
             return

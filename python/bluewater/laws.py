@@ -1,4 +1,4 @@
-"""Laws that queue disciplines and congestion controllers obey, tried on a class in Python."""
+"""Tests a Python class against the laws of queue disciplines and congestion controllers."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
 LAWS = {
-    "works": "no method raises, or gives what is no decision",
+    "works": "no method raises, and every return value is a decision",
     "books": "arrivals = departures + drops + queued, and no packet leaves twice",
-    "signals": "signals are finite, and those declared as 0 … 1 are that",
+    "signals": "signals are finite, and those declared as 0 … 1 stay within",
     "determinism": "the same random numbers give the same decisions",
-    "restart": "a new object decides as the first one did: it has all the state",
+    "restart": "a new object decides like the first: all state is in the object",
     "start": "decisions do not depend on the time at which the run begins",
-    "copy": "a copy of an object goes its own way",
-    "calm": "a queue that never holds a packet longer than it takes to send it signals nothing",
-    "compiled": "compiled methods decide as plain ones",
+    "copy": "a copy of an object shares no state with it",
+    "calm": "a queue that holds no packet longer than its transmission time signals nothing",
+    "compiled": "compiled methods decide like the Python methods",
 }
 """The laws of queue disciplines by name."""
 
 CONTROLLER_LAWS = {
     "works": LAWS["works"],
     "determinism": LAWS["determinism"],
-    "bounded": "the window asked for is neither below the least one nor above 2⁴⁰ bytes",
+    "bounded": "the window is between the least one and 2⁴⁰ bytes",
     "growth": "an acknowledgement opens the window only if it was used (RFC 9002 §7.8)",
-    "persistent": "persistent congestion leaves two packets at most (RFC 9002 §7.6.2)",
+    "persistent": "persistent congestion leaves a window of at most two packets (RFC 9002 §7.6.2)",
     "compiled": LAWS["compiled"],
 }
 """The laws of congestion controllers by name."""
@@ -45,11 +45,11 @@ _OWN = Argument((str, type), "a class, or its name as python:FILE:CLASS")
 
 OPERATIONS = 600
 ROOM = 20
-"""Packets that fit into the queue."""
+"""Size of the queue, in packets."""
 RATE = 8_000_000
-"""Of its link, in bit/s."""
+"""Rate of the queue's link, in bit/s."""
 LATER = 1_000_000_000_007
-"""How much later everything happens for the law ``start``, in nanoseconds."""
+"""Delay of the whole run for the law ``start``, in nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Finding:
     Attributes:
         law: Its name in [LAWS][bluewater.laws.LAWS] or
             [CONTROLLER_LAWS][bluewater.laws.CONTROLLER_LAWS].
-        case: The parameters that are not as declared, and the traffic.
-        said: What happened.
+        case: The parameters other than the defaults, and the traffic.
+        said: A description of the failure.
     """
 
     law: str
@@ -80,7 +80,7 @@ class _BrokenError(Exception):
 
 
 class _Op(NamedTuple):
-    """A packet that arrives (with a length), or a wait (a time alone), or else a departure."""
+    """An arrival (with a length), a wait (only a time), or else a departure."""
 
     wait: int = 0
     len: int = 0
@@ -96,11 +96,11 @@ class _Class(NamedTuple):
     """Signals declared as 0 … 1."""
 
     def again(self) -> _Class:
-        """The same class, whose file is run anew."""
+        """The class from a new execution of its file."""
         return self._replace(code=f"{self.code}\n#\n")
 
     def plain(self) -> _Class:
-        """The same class, not compiled."""
+        """The class with its methods in Python, not compiled."""
         return self._replace(code=f"{self.code}\n\n{self.name}.compiled = False\n")
 
 
@@ -112,21 +112,21 @@ def check(
     seeds: int = 3,
     but: Collection[str] = (),
 ) -> tuple[Finding, ...]:
-    """Tries laws on a class, with the parameters given, and with each at each end of its range.
+    """Tests a class against the laws, with the given parameters and with each range's ends.
 
-    On a queue discipline those of [LAWS][bluewater.laws.LAWS]: bursts, drains, pauses and idle
-    times meet a queue of 20 packets before 8 Mb/s. On a congestion controller those of
-    [CONTROLLER_LAWS][bluewater.laws.CONTROLLER_LAWS]: it runs over links with drops, marks, random
-    losses, pauses and an outage.
+    A queue discipline is tested against [LAWS][bluewater.laws.LAWS]: bursts, drains, pauses and
+    idle times at a queue of 20 packets and 8 Mb/s. A congestion controller is tested against
+    [CONTROLLER_LAWS][bluewater.laws.CONTROLLER_LAWS], over links with drops, marks, random losses,
+    pauses and an outage.
 
     Args:
         own: The class, or its name as ``python:FILE:CLASS``.
-        params: Parameters that are not as declared.
-        seeds: So many kinds of traffic, or seeds of each.
-        but: Laws that need not hold, as ``calm`` for a link that loses at random.
+        params: Parameters that replace the defaults.
+        seeds: Number of random traffic patterns, or of seeds for each link.
+        but: Laws to leave out, such as ``calm`` for a link with random losses.
 
     Returns:
-        The first finding of each law that is broken; nothing if all hold.
+        The first violation of each broken law; empty if all hold.
 
     Raises:
         InputError: There is no such class, or it does not take the parameters.
@@ -150,7 +150,7 @@ def check(
         for seed in range(seeds):
             case = ", ".join(f"{key} = {text}" for key, text in settings.items())
             if found.keys() & {"determinism", "restart"}:
-                break  # from now on it may differ in anything
+                break  # after the first difference anything may differ
             for law, said in _tried(made, settings, seed, cls.compiled):
                 finding = Finding(law, f"{case or 'as declared'}; traffic {seed}", said)
                 found.setdefault(law, finding)
@@ -162,7 +162,7 @@ def _text(value: Any) -> str:
 
 
 def _cases(cls: type[Own]) -> Iterator[dict[str, str]]:
-    """The parameters as they are, then each alone at each of its ends or with each of its words."""
+    """Yields the parameters unchanged, then each at each end of its range or with each choice."""
     yield {}
     for key, each in parameters(cls).items():
         for end in each.words or (each.low, each.high):
@@ -173,7 +173,7 @@ def _cases(cls: type[Own]) -> Iterator[dict[str, str]]:
 def _tried(
     cls: _Class, settings: Mapping[str, str], seed: int, compiled: bool
 ) -> Iterator[tuple[str, str]]:
-    """The laws that are broken, with what happened."""
+    """Yields each broken law with a description."""
     ops = _traffic(seed)
     try:
         first = _run(cls, settings, ops)
@@ -203,7 +203,7 @@ def _tried(
 def _same(law: str, first: Sequence[Any], other: Sequence[Any]) -> None:
     for at, (one, two) in enumerate(zip(first, other, strict=True)):
         if repr(one) != repr(two):
-            raise _BrokenError(law, f"operation {at} gave {two}, at first {one}")
+            raise _BrokenError(law, f"operation {at} gave {two}, and {one} the first time")
 
 
 def _traffic(seed: int) -> list[_Op]:
@@ -231,11 +231,11 @@ def _calm(seed: int) -> list[_Op]:
 
 
 _Trace = list[tuple[list[tuple[str, int]], int | None, list[tuple[str, float]]]]
-"""Of each operation: what became of packets, the packet that was sent, the signals after it."""
+"""Per operation: the fate of packets, the packet sent, the signals afterwards."""
 
 
 def _run(cls: _Class, settings: Mapping[str, str], ops: Sequence[_Op], start: int = 0) -> _Trace:
-    """What a new queue does, which the books and the signals are checked after."""
+    """Runs the operations on a new queue, and checks counts and signals after each."""
     return _Tried(cls, settings, start).all(ops)
 
 
@@ -248,7 +248,7 @@ def _copied(cls: _Class, settings: Mapping[str, str], ops: Sequence[_Op]) -> Non
 
 
 class _Tried:
-    """A queue, and what it has to account for."""
+    """A queue, with independent counts of its packets and bytes."""
 
     def __init__(self, cls: _Class, settings: Mapping[str, str], start: int) -> None:
         self.cls = cls
@@ -270,7 +270,7 @@ class _Tried:
         return [self.one(op) for op in ops]
 
     def one(self, op: _Op) -> tuple[list[tuple[str, int]], int | None, list[tuple[str, float]]]:
-        """Does one operation, and checks the books and the signals."""
+        """Does one operation, and checks counts and signals."""
         sent = None
         try:
             if op.wait:
@@ -305,7 +305,7 @@ class _Tried:
             raise _BrokenError(
                 "books",
                 f"arrived {arrived}, departed {departed}, dropped {dropped}, queued {queued} "
-                f"(packets, bytes); seen from outside: arrived {own[0]}, queued {own[1]}",
+                f"(packets, bytes); counted outside: arrived {own[0]}, queued {own[1]}",
             )
 
     def _check(self, signals: Sequence[tuple[str, float]]) -> None:
@@ -315,9 +315,9 @@ class _Tried:
 
 
 PACKET = 1500
-"""Bytes of a packet of a controller that is tried, whose least window is one."""
+"""Packet length in bytes of a tested controller, whose least window is one packet."""
 LARGEST = 2.0**40
-"""Bytes of the largest window that a controller may ask for."""
+"""The largest window that a controller may set, in bytes."""
 
 _LINK = {"from": "a", "to": "b", "rate": "4mbit", "delay": "20ms"}
 _GROUP = {
@@ -347,16 +347,16 @@ _SETTINGS: Mapping[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
-"""Where controllers are tried: a link of 4 Mb/s and 40 ms, a queue of 20 packets."""
+"""Settings of the tests of controllers: a link of 4 Mb/s and 40 ms, a queue of 20 packets."""
 
 _Calls = list[tuple[int, str, int, float, float, int, int]]
-"""Of each call: the connection, the method, the time, window, rate and timer then, a detail."""
+"""A record of each call: connection, method, time, then window, rate and timer, a detail."""
 
 
 def _controlled(
     cls: _Class, settings: Mapping[str, str], seeds: int, compiled: bool
 ) -> Iterator[Finding]:
-    """The laws that a controller breaks with these parameters."""
+    """Yields the laws that a controller breaks with these parameters."""
     changed = ", ".join(f"{key} = {value}" for key, value in settings.items()) or "as declared"
     for name in _SETTINGS:
         for seed in range(1, seeds + 1):
@@ -367,7 +367,7 @@ def _controlled(
 
 
 def _keeps(cls: _Class, settings: Mapping[str, str], name: str, seed: int, compiled: bool) -> None:
-    """One controller in one setting, whose laws are tried."""
+    """Tests the laws of one controller in one setting."""
     hash_, calls = _driven(cls, settings, name, seed)
     _lawful(calls)
     others = {"determinism": cls.again()}
@@ -377,7 +377,9 @@ def _keeps(cls: _Class, settings: Mapping[str, str], name: str, seed: int, compi
         other_hash, other_calls = _driven(other, settings, name, seed)
         _same(law, calls, other_calls)
         if hash_ != other_hash:
-            raise _BrokenError(law, f"the decision hash is {other_hash}, at first {hash_}")
+            raise _BrokenError(
+                law, f"the decision hash is {other_hash}, and {hash_} the first time"
+            )
 
 
 def _driven(cls: _Class, settings: Mapping[str, str], name: str, seed: int) -> tuple[str, _Calls]:
@@ -400,7 +402,7 @@ def _driven(cls: _Class, settings: Mapping[str, str], name: str, seed: int) -> t
 
 
 def _lawful(calls: _Calls) -> None:
-    """Tries the laws that each call has to keep."""
+    """Checks the laws that hold for each call."""
     before: dict[int, float] = {}
     for connection, method, now, window, _, _, detail in calls:
         at = f"at {now / 1e9:.9f} s"
@@ -408,7 +410,9 @@ def _lawful(calls: _Calls) -> None:
             raise _BrokenError("bounded", f"{method} {at} leaves a window of {window} bytes")
         last = before.get(connection, window)
         if method == "on_ack" and not detail and window > last:
-            raise _BrokenError("growth", f"{method} {at} opens it from {last} to {window} bytes")
+            raise _BrokenError(
+                "growth", f"{method} {at} opens the window from {last} to {window} bytes"
+            )
         if method == "on_congestion" and detail == PERSISTENT and window > 2 * PACKET:
             raise _BrokenError("persistent", f"{method} {at} leaves a window of {window} bytes")
         before[connection] = window

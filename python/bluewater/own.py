@@ -1,7 +1,7 @@
-"""Classes of one's own in Python: what they declare, their text, their errors.
+"""Users' classes in Python: their declarations, their source text, their errors.
 
-Two kinds of classes can be brought along: one advises a queue (:class:`bluewater.aqm.Aqm`), one
-controls the congestion of connections (:class:`bluewater.control.Controller`).
+There are two kinds: queue disciplines (:class:`bluewater.aqm.Aqm`) and congestion controllers
+(:class:`bluewater.control.Controller`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LANGUAGE = "python:"
-"""What the name of such an algorithm begins with, as in ``python:FILE:CLASS``."""
+"""Prefix of the name of a user's class: ``python:FILE:CLASS``."""
 
 random = _core.random
-"""The next uniform number in [0, 1) of the object's own stream; only in a method."""
+"""Draws the next uniform number in [0, 1) of the object's own random stream; only in a method."""
 
 NEVER = 2**63 - 1
-"""A ``timer`` that does not come."""
+"""A ``timer`` that never expires."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        """What is allowed, in words."""
+        """The allowed values, in words."""
         if self.words:
             return " | ".join(self.words)
         if self.low is None and self.high is None:
@@ -61,7 +61,7 @@ class Parameter:
         return f"{self.low} … {self.high}"
 
     def read(self, text: str) -> tuple[Any, str]:
-        """The value of a text, and its canonical text. Raises ``ValueError``."""
+        """Parses a text; returns the value and its canonical text. Raises ``ValueError``."""
         value, canonical = _read(self.kind, text.strip(), self.words)
         if self.words:
             return value, canonical
@@ -96,38 +96,38 @@ def number(
     high: float | None = None,
     source: str = "",
 ) -> Any:
-    """A real number."""
+    """Declares a parameter that is a real number."""
     return Parameter("number", repr(float(default)), doc, _text(low), _text(high), source=source)
 
 
 def integer(
     default: int, doc: str, *, low: int | None = None, high: int | None = None, source: str = ""
 ) -> Any:
-    """A whole number."""
+    """Declares a parameter that is a whole number."""
     return Parameter("integer", str(default), doc, _text(low), _text(high), source=source)
 
 
 def duration(
     default: str, doc: str, *, low: str | None = None, high: str | None = None, source: str = ""
 ) -> Any:
-    """A time with its unit, such as ``"100ms"``; the methods see whole nanoseconds."""
+    """Declares a time with its unit, such as ``"100ms"``; methods see whole nanoseconds."""
     return Parameter("duration", default, doc, low, high, source=source)
 
 
 def rate(
     default: str, doc: str, *, low: str | None = None, high: str | None = None, source: str = ""
 ) -> Any:
-    """A rate with its unit, such as ``"10mbit"``; the methods see bit/s."""
+    """Declares a rate with its unit, such as ``"10mbit"``; methods see bit/s."""
     return Parameter("rate", default, doc, low, high, source=source)
 
 
 def flag(default: bool, doc: str, *, source: str = "") -> Any:
-    """True or false."""
+    """Declares a parameter that is true or false."""
     return Parameter("flag", str(default).lower(), doc, words=("true", "false"), source=source)
 
 
 def choice(default: str, doc: str, words: tuple[str, ...], *, source: str = "") -> Any:
-    """One of some words."""
+    """Declares a parameter that is one of the given words."""
     return Parameter("choice", default, doc, words=tuple(words), source=source)
 
 
@@ -136,23 +136,23 @@ def _text(end: float | None) -> str | None:
 
 
 class Own:
-    """What every class of one's own is; its bases are :class:`Aqm` and :class:`Controller`."""
+    """Common base of :class:`Aqm` and :class:`Controller`, and so of every user's class."""
 
     role: ClassVar[str]
     """The key that names it in a scenario: ``aqm`` or ``transport``."""
     methods: ClassVar[Mapping[str, tuple[str, ...]]]
-    """The methods that are called, with what they are given."""
+    """The methods that the core calls, with their arguments."""
     shown: ClassVar[tuple[str, ...]]
-    """The classes of what they are given, beside numbers."""
+    """The classes of these arguments, except numbers."""
     outputs: ClassVar[tuple[str, ...]] = ()
-    """The attributes that are read after each call, beside ``timer``."""
+    """The attributes that the core reads after each call, beside ``timer``."""
     signals: ClassVar[Mapping[str, tuple[str, str]]] = {}
     compiled: ClassVar[bool] = False
     timer: int = NEVER
 
 
 class OwnError(InputError):
-    """A method of a class of one's own failed; the cause is what it raised, the hint where."""
+    """A method of a user's class failed; ``cause`` is its exception, ``hint`` its place."""
 
 
 _BASES = {"aqm": ("bluewater.aqm", "Aqm"), "transport": ("bluewater.control", "Controller")}
@@ -165,7 +165,7 @@ def base(role: str) -> type[Own]:
 
 
 def is_base(cls: type) -> bool:
-    """Whether a class is not the user's own, but one of Bluewater's bases."""
+    """Whether a class is one of Bluewater's bases, not a user's."""
     return cls.__module__ in {module for module, _ in _BASES.values()} | {__name__}
 
 
@@ -177,7 +177,7 @@ def parameters(cls: type[Own]) -> dict[str, Parameter]:
 
 
 def _space(code: str, file: str, role: str) -> dict[str, Any]:
-    """What a file's text defines, which is run for that."""
+    """Executes a file's text; returns the names that it defines."""
     where = f"<{file} {sha256(code.encode()).hexdigest()[:8]}>"
     linecache.cache[where] = (len(code), None, code.splitlines(keepends=True), where)
     space: dict[str, Any] = {"__name__": f"bluewater_own_{sha256(code.encode()).hexdigest()[:16]}"}
@@ -191,7 +191,7 @@ def _space(code: str, file: str, role: str) -> dict[str, Any]:
 
 
 def role_of(code: str, file: str, name: str) -> str:
-    """Which key of a scenario the class ``name`` of a file's text is for."""
+    """The scenario's key for the class ``name`` of a file: ``aqm`` or ``transport``."""
     cls = _space(code, file, "aqm").get(name)
     return cls.role if isinstance(cls, type) and issubclass(cls, Own) else "aqm"
 
@@ -214,7 +214,7 @@ def load(code: str, file: str, name: str, role: str = "aqm") -> type[Own]:
 
 
 def _check_methods(cls: type[Own]) -> None:
-    """Refuses methods that nobody would call, and a timer that none would hear."""
+    """Refuses methods that are never called, and a timer without ``on_timer``."""
     methods = {
         name: each
         for base in cls.__mro__
@@ -233,9 +233,9 @@ def _check_methods(cls: type[Own]) -> None:
         }
         if "timer" in set_here:
             raise InputError(
-                f"{_line_of(method)}: {method.__name__} sets timer, and there is no on_timer",
+                f"{_line_of(method)}: {method.__name__} sets timer, but there is no on_timer",
                 key=cls.role,
-                hint=f"def on_timer({_given(cls, 'on_timer')}): is called when it comes",
+                hint=f"def on_timer({_given(cls, 'on_timer')}): is called when the timer expires",
             )
 
 
@@ -245,7 +245,7 @@ def _given(cls: type[Own], name: str) -> str:
 
 
 def _check_arguments(cls: type[Own], name: str, method: FunctionType) -> None:
-    """Refuses a method that cannot be called as it will be."""
+    """Refuses a method that does not accept the arguments of its calls."""
     given = ("self", *cls.methods[name])
     try:
         inspect.signature(method).bind(*given)
@@ -264,7 +264,7 @@ def _line_of(method: FunctionType) -> str:
 
 
 def _name_of(filename: str) -> str:
-    """The file that a text was read from, by the name under which it was compiled."""
+    """The user's file for the name under which its text was compiled."""
     return filename[1:].rsplit(" ", 1)[0]
 
 
@@ -276,10 +276,11 @@ def canonical(
 
 
 def made(code: str, file: str, name: str, settings: Mapping[str, str], role: str = "aqm") -> Any:
-    """What makes objects with their parameters, which are not started yet.
+    """Returns a function that makes objects with their parameters, not started yet.
 
-    The text is run anew for each, so that what a class or its module keeps does not go from one run
-    into the next; but not where it is compiled, which takes long, and which freezes what it finds.
+    The text is executed anew for each object, so that no state of the class or module passes from
+    one run to the next. A compiled class is executed once: compiling takes long, and freezes the
+    module's values.
     """
     cls = load(code, file, name, role)
     if not cls.compiled:
@@ -313,13 +314,13 @@ def _values(cls: type[Own], settings: Mapping[str, str]) -> list[tuple[str, Any,
 
 
 def failure(error: BaseException, object_: Own, method: str, seconds: float) -> BaseException:
-    """What ends a run whose class raised, with file, line and the packet's time."""
+    """The error that ends a run whose class raised, with file, line and the packet's time."""
     if not isinstance(error, Exception | SystemExit):
         return error  # Ctrl-C
     name = type(object_).__name__
     frames = "".join(traceback.format_list(_own(error)))
     defined = getattr(type(object_), method, None)
-    # A method that gave what is no decision has returned: its place is where it begins.
+    # A method that returned no decision has ended: name the line where it begins.
     begins = _line_of(defined) if isinstance(defined, FunctionType) else name
     told = OwnError(
         f"{_place(error, begins)}: {name}.{method} at {seconds:.9f} s: {_said(error)}",
@@ -343,7 +344,7 @@ def _said(error: BaseException) -> str:
 
 
 def _own(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of the user's own code."""
+    """The stack frames of the user's code."""
     return [
         each
         for each in traceback.extract_tb(error.__traceback__)
@@ -352,7 +353,7 @@ def _own(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _place(error: BaseException, otherwise: str) -> str:
-    """File and line of the user's own code, where it failed last."""
+    """File and line of the innermost failing frame of the user's code."""
     own = _own(error)
     if not own:
         return otherwise
@@ -360,7 +361,7 @@ def _place(error: BaseException, otherwise: str) -> str:
 
 
 def text(own: type[Own] | str) -> tuple[str, str, str]:
-    """The text that makes a class, the name of its file, and its own name.
+    """The source text of a class, the name of its file, and the class's name.
 
     A name is ``python:FILE:CLASS``, the file from the working directory.
     """
@@ -371,14 +372,14 @@ def text(own: type[Own] | str) -> tuple[str, str, str]:
     file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
     if not file:
         raise InputError(
-            "no class of one's own", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
+            "not the name of a class", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
         )
     code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
     return code, Path(file).name, cls_name
 
 
 def entry(name: str) -> dict[str, Any]:
-    """What the catalogue would tell of ``python:FILE:CLASS``, a file from the working directory."""
+    """The catalogue entry of ``python:FILE:CLASS``, the file from the working directory."""
     code, file, cls_name = text(name)
     cls = load(code, file, cls_name, role_of(code, file, cls_name))
     told = [
@@ -406,7 +407,7 @@ def entry(name: str) -> dict[str, Any]:
 
 
 def named(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A scenario's table in which classes given as such have become text."""
+    """Replaces class objects in a scenario's table by their names and texts."""
     changed = {
         each: [_written(part, role) for part in table[each]]
         for each, role in (("queue", "aqm"), ("traffic", "transport"))
@@ -421,11 +422,11 @@ def _written(part: Any, role: str) -> Any:
 
 
 def keys(cls: type, role: str = "aqm") -> dict[str, str]:
-    """The keys of a queue or a group of traffic that mean a class: its name, and its text.
+    """The keys of a queue or a group of traffic that give a class: its name, and its text.
 
-    The text is that of the class and of what it uses of the top of its file, or of its cell in a
-    notebook: imports, constants, functions, other classes. The rest of a script, which may well be
-    what runs the scenario, is no part of it.
+    The text has the class and everything that it uses at the top level of its file or notebook
+    cell: imports, constants, functions, other classes. It leaves out the rest of the script, which
+    may be what runs the scenario.
     """
     try:
         module = sys.modules[cls.__module__]
@@ -436,32 +437,32 @@ def keys(cls: type, role: str = "aqm") -> dict[str, str]:
 
 
 def _cell(cls: type, role: str) -> str:
-    """The text of the notebook's cell that makes a class.
+    """The text of the notebook cell that defines a class.
 
-    A kernel keeps it under the name by which its methods were compiled. Python does not look there
-    for the text of a class whose module has no file.
+    A kernel keeps it under the name by which the methods were compiled. Python does not search
+    there for a class whose module has no file.
     """
     for method in vars(cls).values():
         own = isinstance(method, FunctionType) and method.__module__ == cls.__module__
         if own and (lines := linecache.getlines(method.__code__.co_filename)):
             return "".join(lines)
     raise InputError(
-        f"the text of the class {cls.__name__} cannot be found",
+        f"the source text of the class {cls.__name__} cannot be found",
         key=role,
-        allowed="a class of a file, one of a notebook's cell with a method of its own, or "
+        allowed="a class in a file, a class in a notebook's cell with its own methods, or "
         "python:FILE:CLASS",
     )
 
 
 def _closure(source: str, name: str, role: str) -> str:
-    """What of a file's top level ``name`` needs, in the file's order."""
+    """The statements at a file's top level that ``name`` needs, in the file's order."""
     body = ast.parse(source).body
     homes = {bound: node for node in body for bound in _bound(node)}
     if name not in homes:
         raise InputError(
             f"the class {name} is not at the top level of its file or cell",
             key=role,
-            allowed="a class that a file defines at its top level",
+            allowed="a class at the top level of a file",
         )
     wanted, open_ = {node for bound, node in homes.items() if bound == "*"}, [name]
     while open_:
@@ -474,7 +475,7 @@ def _closure(source: str, name: str, role: str) -> str:
 
 
 def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
+    """The names that a statement defines."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(each.asname or each.name).split(".")[0] for each in node.names]
     if isinstance(node, ast.ClassDef | ast.FunctionDef):

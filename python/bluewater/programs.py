@@ -1,4 +1,4 @@
-"""The compiled programs that are called from here."""
+"""Finding and building the compiled programs that Python calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BUILDING = [True]
 
 @contextmanager
 def as_they_are() -> Iterator[None]:
-    """Has programs be taken as they are: who wants to read waits for no compiler."""
+    """Takes programs as they are, unbuilt: reading results must not wait for a compiler."""
     before, _BUILDING[0] = _BUILDING[0], False
     find.cache_clear()
     try:
@@ -32,12 +32,12 @@ def as_they_are() -> Iterator[None]:
 def find(name: str) -> str:
     """The path of a program such as ``bluewater-bench``.
 
-    It is what ``BLUEWATER_BENCH`` names, else the source tree's, else the one that was installed
-    with the package, else the one in ``PATH``. In a source tree it is built if it is not there or
-    older than what it was made of, but for :func:`as_they_are`.
+    It is the path in ``BLUEWATER_BENCH``, else the source tree's program, else the one installed
+    with the package, else the one in ``PATH``. A source tree builds it if it is missing or older
+    than its sources, except within :func:`as_they_are`.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no such program.
     """
     variable = name.upper().replace("-", "_")
     if chosen := os.environ.get(variable):
@@ -63,16 +63,16 @@ def find(name: str) -> str:
     if not _BUILDING[0] and (tree / "Cargo.toml").exists():
         raise InputError(
             f"the program {name} is not built",
-            hint=f"`cargo build --release --locked --bin {name}` does it, in some minutes",
+            hint=f"`cargo build --release --locked --bin {name}` builds it, in some minutes",
         )
     raise InputError(
-        f"the program {name} is not there",
+        f"the program {name} is not installed",
         hint=f"run this in the source tree with Rust installed, or set {variable} to its path",
     )
 
 
 def _is_current(program: Path) -> bool:
-    """Whether a program is there and not older than any of its sources, which cargo lists."""
+    """Whether a program exists and is newer than all its sources, which cargo lists."""
     try:
         made = program.stat().st_mtime
         listed = program.with_name(f"{program.name}.d").read_text()

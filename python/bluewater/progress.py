@@ -1,4 +1,4 @@
-"""Progress of runs, in a terminal and in a notebook."""
+"""Progress bars of runs, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 notes = Console(stderr=True, highlight=False)
 
 _WIDTH = 30
-"""Characters of a bar in a notebook."""
+"""Width of a bar in a notebook, in characters."""
 _DRAWN_S = 0.2
-"""Seconds between two pictures of it."""
+"""Seconds between two updates of a bar in a notebook."""
 
 
 @contextmanager
 def of_runs(
     tasks: Sequence[Task], held: int, title: str, shown: bool = True
 ) -> Iterator[Callable[[Progress], None]]:
-    """A bar over all runs, with the time left; what it gives is told of every step.
+    """A bar over all runs, with the time left; yields a function to call at every step.
 
-    Nothing is drawn where stderr is neither a terminal nor a notebook's.
+    Nothing is drawn if stderr is neither a terminal nor a notebook.
     """
     total = len(tasks) - held
     drawn = _in_cell(title, total) if shown and notes.is_jupyter else _bar(title, total, shown)
@@ -52,7 +52,7 @@ def of_runs(
 
 @contextmanager
 def _bar(title: str, total: int, shown: bool) -> Iterator[Callable[[str, int, float], None]]:
-    """In a terminal."""
+    """The bar in a terminal."""
     bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -74,8 +74,8 @@ def _bar(title: str, total: int, shown: bool) -> Iterator[Callable[[str, int, fl
 
 @contextmanager
 def _in_cell(title: str, total: int) -> Iterator[Callable[[str, int, float], None]]:
-    """As text in a notebook's cell: Rich asks for a package beside Jupyter, and draws nothing."""
-    # There in every notebook.
+    """The bar as text in a notebook: Rich would need another package, and draws nothing."""
+    # Every notebook has IPython.
     from IPython.display import display, update_display  # noqa: PLC0415
 
     place = f"bluewater-{uuid4().hex}"
@@ -109,7 +109,7 @@ def _in_cell(title: str, total: int) -> Iterator[Callable[[str, int, float], Non
 
 
 def of_one(title: str) -> tuple[Bar, Callable[[float], None]]:
-    """A bar for a single run, and what to tell of its progress."""
+    """A bar for a single run, and the function to call with its progress."""
     bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),

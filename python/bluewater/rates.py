@@ -1,4 +1,4 @@
-"""Rates over time of links that vary: converted, made, and fetched with their checksum."""
+"""Rates of links over time: converting, generating, and fetching by checksum."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Rates(NamedTuple):
     """A rate over time.
 
     Attributes:
-        text: In the form that was asked for.
-        mean_bps: Its mean over a round, bit/s.
+        text: The rates in the requested format.
+        mean_bps: Mean over a round, bit/s.
         length_s: Length of a round, s.
     """
 
@@ -36,10 +36,10 @@ class Rates(NamedTuple):
 
 
 def convert(text: str, form: str, file: str | None = None) -> Rates:
-    """Reads rates as CSV, TOML or mahimahi's lines, and writes them as ``csv`` or ``mahimahi``.
+    """Converts rates in CSV, TOML or mahimahi's lines to ``csv`` or ``mahimahi``.
 
     Raises:
-        InputError: They are none, or there is no such form.
+        InputError: The text is in none of these formats, or the target format is unknown.
     """
     if form not in FORMS:
         raise unknown("form", form, FORMS)
@@ -50,7 +50,7 @@ def convert(text: str, form: str, file: str | None = None) -> Rates:
 
 
 def make(model: str, *, mean: str, length: str, seed: int, form: str = "csv") -> Rates:
-    """Makes rates by a model, the same on every machine."""
+    """Generates rates by a model, identically on every machine."""
     if model not in MODELS:
         raise unknown("model", model, MODELS)
     try:
@@ -61,14 +61,14 @@ def make(model: str, *, mean: str, length: str, seed: int, form: str = "csv") ->
 
 
 def fetch(table: Path, name: str, folder: Path) -> Path:
-    """Fetches the file that ``[name]`` in a TOML table names by ``url`` and ``sha256``.
+    """Fetches the file whose ``url`` and ``sha256`` stand under ``[name]`` in a TOML file.
 
-    A file of that name that is there already and has the checksum is not fetched again; one that
-    has another is not kept.
+    An existing file with this checksum is not fetched again; a fetched file with another checksum
+    is not kept.
 
     Raises:
-        InputError: The table does not say so, the address does not answer, or what came is another.
-        StorageError: It cannot be written.
+        InputError: The table lacks the entry, the address does not answer, or the checksum differs.
+        StorageError: The file cannot be written.
     """
     entry = _entry(table, name)
     url, expected = entry["url"], entry["sha256"].lower()
@@ -88,7 +88,7 @@ def fetch(table: Path, name: str, folder: Path) -> Path:
                 file.write(piece)
         if (found := digest.hexdigest()) != expected:
             raise InputError(
-                f"{url} is not the file that is meant: its SHA-256 is {found}",
+                f"{url} has another SHA-256 than the table: {found}",
                 file=str(table),
                 key=f"{name}.sha256",
                 value=expected,

@@ -1,4 +1,4 @@
-"""How numbers are written for people."""
+"""Writing numbers for people."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ROUNDING = 1e-9
-"""A spread below this share of the mean is what rounding left."""
+"""A spread below this share of the mean is rounding error."""
 
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with so many significant digits, without an exponent where that reads well."""
+    """A number with ``digits`` significant digits, without an exponent if that reads well."""
     if value is None:
         return "–"
     if value == 0 or not math.isfinite(value):
@@ -38,12 +38,12 @@ _TEX = {
 
 
 def tex(plain: str) -> str:
-    """A text with nothing in it that LaTeX would take for a command."""
+    """The text with LaTeX's special characters escaped."""
     return "".join(_TEX.get(letter, letter) for letter in plain)
 
 
 def whole(text: str) -> str:
-    """A text that no end of a line divides, as a number and its unit."""
+    """The text with no-break spaces, for a number and its unit."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -74,21 +74,21 @@ def interval(mean: float, half_width: float) -> tuple[str, str]:
 
 
 def _decimals(value: float, digits: int) -> int:
-    """The decimals of a number with so many significant digits."""
+    """The number of decimals that gives a number this many significant digits."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 4
 
 
 def summarised(row: Mapping[str, Any], factor: float, unit: str) -> str:
-    """The same of a row of a summary, times ``factor``."""
+    """The mean and half interval of a summary's row, times ``factor``, with equal decimals."""
     return sided(row["mean"], row["low"], row["high"], factor, unit)
 
 
 def sided(
     mean: float | None, low: float | None, high: float | None, factor: float, unit: str
 ) -> str:
-    """The same of a mean and the ends of its interval, times ``factor``.
+    """A mean and its half interval from the interval's ends, times ``factor``, with equal decimals.
 
-    An interval that ends where its metric does has two sides: the wider one is shown.
+    An interval that is cut at the end of its metric's range is asymmetric: the wider side is shown.
     """
     if mean is None:
         return measured(None, None, unit)
@@ -105,7 +105,7 @@ def rate(bits_per_second: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction in percent; what is not nought is never shown as nought, nor near 100 as 100."""
+    """A fraction in percent; a tiny one is not shown as 0, nor one below 100 as 100."""
     if 0 < fraction < 1e-5:
         return "< 0.001 %"
     return f"{number(100 * fraction, 4 if fraction > 0.99 else 3)} %"
@@ -117,8 +117,8 @@ def milliseconds(seconds: float) -> str:
 
 
 def other(asked: str) -> str:
-    """What the name of a file ends in: of what is asked of all nothing, else something of its own.
+    """A suffix for a file's name: empty for default settings, else different for each setting.
 
-    So a second question in one folder does not overwrite the answer to the first.
+    So a second command in one folder does not overwrite the first one's answer.
     """
     return f"-{hashlib.sha256(asked.encode()).hexdigest()[:6]}" if asked else ""

@@ -1,4 +1,4 @@
-"""Packet captures: how bytes are spread over flows (Mahajan01 §3), from a file or generated."""
+"""Packet captures: the spread of bytes over flows (Mahajan01 §3), measured or generated."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MOST_FLOWS = 1 << 20
 
 @dataclass(frozen=True)
 class Trace:
-    """What a capture tells of its flows.
+    """The measured flows of a capture.
 
     Attributes:
-        summary: Packets, bytes, flows, and what could not be read; ``error`` says where the file
-            goes wrong, if it does.
+        summary: Packets, bytes, flows, and unreadable packets; ``error`` names the place of damage
+            in the file, if any.
         flows: The flows with the most bytes.
         windows: A row per length of windows.
-        skew: What the largest flows carry, of the whole and by length of windows.
-        persistence: What they carry in the window after.
+        skew: Shares of the largest flows, of the whole and by length of windows.
+        persistence: Their shares in the next window.
     """
 
     summary: Mapping[str, Any]
@@ -74,18 +74,18 @@ def measure(
     Args:
         path: The file; ``None`` reads stdin.
         windows: Lengths of the windows.
-        timeout: A flow that was silent for longer is another one when it sends again.
-        most_flows: Flows that are told apart; beyond, the smaller ones are merged.
-        top: Flows that are listed.
+        timeout: After a longer silence a flow counts as a new one.
+        most_flows: Most flows kept apart; beyond, the smallest are merged.
+        top: Number of flows to list.
         progress: Called now and then with the fraction of the file that was read.
 
     Raises:
-        InputError: It is no capture. One that goes wrong later is measured until there.
-        OSError: It cannot be opened.
+        InputError: The file is no capture. A damaged capture is measured up to the damage.
+        OSError: The file cannot be opened.
     """
     if path is not None:
         files.check(path)
-        path.open("rb").close()  # an error that names the file
+        path.open("rb").close()  # raises an error that names the file
     try:
         raw = _core.measure_trace(
             path, list(texts("windows", windows, "measure()")), timeout, most_flows, top, progress
@@ -98,9 +98,9 @@ def measure(
 def generate(
     path: Path, options: Mapping[str, Any], progress: Callable[[float], object] | None = None
 ) -> tuple[int, int]:
-    """Generates a trace into a file, classic pcap if it is named so, else pcapng.
+    """Generates a trace into a file: classic pcap if the name ends in .pcap, else pcapng.
 
-    Gives packets and bytes on the wire. It is written whole or not at all.
+    Returns packets and bytes on the wire. The file is written atomically.
     """
     check_options(options)
     with files.whole(path) as temporary:
@@ -118,7 +118,7 @@ def check_options(options: Mapping[str, Any], file: str | None = None) -> None:
 def input_error(
     error: ValueError, given: Mapping[str, Any] | None = None, file: str | None = None
 ) -> InputError:
-    """What the core says is wrong with a file or an option."""
+    """The core's message about a file or an option, as an :class:`InputError`."""
     match error.args:
         case (name, int(offset), problem):
             return InputError(f"byte {offset}: {problem}", file=name)

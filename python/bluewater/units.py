@@ -1,6 +1,6 @@
-"""Times, rates and sizes in text, for the few places where Python needs them as numbers.
+"""Parsing times, rates and sizes, for the few places where Python needs numbers.
 
-The core reads them, as in scenario files, so that no unit means two things.
+The core parses them as in scenario files, so that a unit has one meaning everywhere.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def bits_per_second(text: str, key: str = "rate") -> float:
 
 
 def times(rate: str, factor: int, key: str = "rate") -> str:
-    """A rate so many times as high."""
+    """The rate multiplied by ``factor``."""
     return f"{_read('rate', rate, key) * factor}bit"
 
 
 def size_bytes(text: str) -> int:
-    """The bytes of a size such as ``1kB`` or ``1500B``."""
+    """Parses a size such as ``1kB`` or ``1500B`` to bytes."""
     return _read("size", text, None)
 
 
 def duration_text(value: float) -> str:
-    """Writes seconds as a duration that the scenario format reads, to the nanosecond."""
+    """Writes seconds as a duration of scenario files, to the nanosecond."""
     nanoseconds = round(value * 1e9)
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if nanoseconds % size == 0:
@@ -48,9 +48,9 @@ def duration_text(value: float) -> str:
 
 
 _READABLE = {"s": (1e3, "ms"), "bit/s": (1e-6, "Mb/s")}
-"""Of declared units: the factor to the one in which such a quantity is read, and that."""
+"""For each declared unit the factor to a readable unit, and that unit."""
 
 
 def readable(unit: str) -> tuple[float, str]:
-    """The factor from a declared unit to the one that people read, and that unit."""
+    """The factor from a declared unit to a readable one, and that unit."""
     return _READABLE.get(unit, (1.0, unit))

@@ -218,7 +218,7 @@ def test_tc_takes_what_is_typed() -> None:
     for name, least in (("red", 8), ("sfq", 2), ("choke", 46)):
         assert commands(name, Link(buffer=f"{least}p"))[-1].startswith("tc qdisc add")
         (said,) = commands(name, Link(buffer=f"{least - 1}p"))
-        assert said == f"# tc's {name} wants a buffer of {least} packets or more"
+        assert said == f"# tc's {name} needs a buffer of {least} packets or more"
     for name in ("red", "choke"):  # 32 bits of bytes a second
         fast = commands(name, Link(rate="40gbit", margin=0))
         assert "htb rate 40000000kbit" in fast[2]
@@ -230,7 +230,7 @@ def test_buffers_and_rates_that_tc_does_not_take_are_not_typed() -> None:
     for name, most in (("red", 886_510), ("cake", 1_418_417)):
         assert commands(name, Link(buffer=f"{most}p"))[-1].startswith("tc qdisc add")
         (said,) = commands(name, Link(buffer=f"{most + 1}p"))
-        assert said == f"# tc's {name} wants a buffer of {most} packets at the most"
+        assert said == f"# tc's {name} takes a buffer of {most} packets at most"
     assert commands("cake", Link(up="9mbit", buffer="5000MB"), "openwrt")[0].startswith("#")
     assert "rate 1400bit" in commands("pie", Link(rate="1400bit", margin=0))[2]
     assert "upload='1'" in " ".join(commands("cake", Link(up="400bit"), "openwrt"))
@@ -277,9 +277,9 @@ def test_loss_is_a_share_also_on_a_link_of_a_packet_in_seconds(tmp_path: Path) -
 
 def test_a_link_that_nothing_fills_is_told(tmp_path: Path) -> None:
     link = Link("50mbit", rtt=("300ms",), bulk=1, calls=0, games=0)
-    assert "little to choose by" in " ".join(reasons(advised(link, tmp_path), link))
+    assert "candidates differ little" in " ".join(reasons(advised(link, tmp_path), link))
     busy = Link("5mbit", rtt=("20ms",), bulk=4)
-    assert "little to choose by" not in " ".join(reasons(advised(busy, tmp_path), busy))
+    assert "candidates differ little" not in " ".join(reasons(advised(busy, tmp_path), busy))
 
 
 def test_a_single_text_is_one() -> None:
@@ -332,10 +332,12 @@ def test_sqm_shapes_each_direction_by_its_own_rate() -> None:
     assert "download='0'" in up
     assert "get sqm.bluewater.download >/dev/null ||" in up  # what is set already stays
     (unknown,) = commands("cake", Link("50mbit"), "openwrt")
-    assert unknown.startswith("# which direction?")
+    assert unknown.startswith("# sqm needs the direction")
     assert "--lan eth0 --wan eth1" in commands("blue", Link(), "bluewater", "eth1")[-1]
     for one in (Link(down="50mbit"), Link(up="10mbit")):
-        assert commands("blue", one, "bluewater")[-1].startswith("# and the other direction?")
+        assert commands("blue", one, "bluewater")[-1].startswith(
+            "# the gateway needs both directions"
+        )
     both = commands("blue", Link(down="50mbit", up="10mbit"), "bluewater")[-1]
     assert "--rate 9500kbit --down-rate 45000kbit" in both
 
@@ -505,9 +507,9 @@ def test_silly_wishes(tmp_path: Path) -> None:
     wishes: list[tuple[dict[str, Any], str]] = [
         ({"rate": "fast"}, "not a rate"),
         ({"rtt": ("20",)}, "not a duration"),
-        ({"bulk": 0}, "nothing fills the link"),
+        ({"bulk": 0}, "needs bulk flows, which fill the link"),
         ({"reps": 1}, "no interval"),
-        ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "nothing comes through"),
+        ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "gets through in this time"),
         ({"box": "toaster"}, "unknown box"),
     ]
     for wish, told in wishes:

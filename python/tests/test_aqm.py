@@ -390,7 +390,7 @@ def test_a_timer_in_the_past_is_an_error(tmp_path: Path) -> None:
         (
             "from bluewater.aqm import Aqm\nclass Coin(Aqm):\n    def start(self, now, queue):\n"
             "        self.timer = now + 1",
-            r"coin\.py:3: start sets timer, and there is no on_timer",
+            r"coin\.py:3: start sets timer, but there is no on_timer",
         ),
     ],
 )
@@ -428,7 +428,7 @@ def test_random_numbers_are_a_method_s_alone() -> None:
 def test_a_class_without_a_text_is_an_error() -> None:
     names: dict[str, Any] = {}
     exec("from bluewater.aqm import Aqm\nclass Typed(Aqm): pass", names)
-    with pytest.raises(InputError, match="the text of the class Typed cannot be found"):
+    with pytest.raises(InputError, match="the source text of the class Typed cannot be found"):
         Scenario(table(names["Typed"]))
 
 

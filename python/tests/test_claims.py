@@ -117,7 +117,7 @@ def test_a_bound_that_no_number_meets_is_refused() -> None:
         ({"measure": "SELECT seed FROM runs"}, "no column value"),
         ({"measure": "SELECT seed, lost AS value FROM runs"}, "query fails"),
         ({"measure": "SELEKT"}, "query fails"),
-        ({"measure": "SELECT 1 AS seed, loss AS value FROM runs"}, "more than one row a seed"),
+        ({"measure": "SELECT 1 AS seed, loss AS value FROM runs"}, "more than one row per seed"),
         ({"verdict": "reproduced"}, "unknown key 'verdict'"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
     }
     log.write_text("{}\n")
     refused = cli("plot", str(log), keep_out=False)
-    assert (refused.exit_code, "no log of a gateway" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "not a log of a gateway" in refused.stderr) == (2, True)
 
 
 def _lines(*lines: dict[str, Any]) -> str:
@@ -129,7 +129,7 @@ def test_a_run_without_a_series_is_drawn_all_the_same(cli: Cli, tiny: Path) -> N
     (folder,) = (cli.out / "runs").glob("??/*")
     found = cli("plot", str(folder), keep_out=False)
     assert found.exit_code == 0
-    assert "simulated again with interval = 5ms" in found.stderr
+    assert "simulating it again with interval = 5ms" in found.stderr
     assert bluewater.load(folder).series.is_empty(), "what is kept is left as it is"
 
 

@@ -57,7 +57,7 @@ def test_tables_of_other_runs_are_not_overwritten(cli: Cli, tiny: Path) -> None:
     assert beside.parent == cli.out
     assert beside.name.startswith("tiny-")
     assert (first / "summary.csv").read_bytes() == kept != (beside / "summary.csv").read_bytes()
-    assert "keeps its tables" in cli("sweep", str(tiny), "--seed", "2").stderr
+    assert "and keeps them" in cli("sweep", str(tiny), "--seed", "2").stderr
     # The same again is no other study, whatever was made between.
     assert (folder("--seed", "2"), folder("--seed", "1")) == (beside, first)
 

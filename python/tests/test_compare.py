@@ -129,7 +129,7 @@ def test_compare_says_which_settings_it_shows(tmp_path: Path) -> None:
     ]
     found = CliRunner().invoke(app, wish)
     assert found.exit_code == 0, found.output
-    assert "these ran with their defaults, and have presets: red (feng, linux)" in " ".join(
+    assert "these ran with their defaults; they also have presets: red (feng, linux)" in " ".join(
         found.stderr.split()
     )
     chosen = CliRunner().invoke(app, [*wish[:2], *wish[3:], "--set", "queue.0.params.preset=feng"])
@@ -224,7 +224,7 @@ def test_an_option_of_one_value_is_refused_the_second_time(words: list[str]) -> 
     """The first was dropped without a word."""
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 2
-    assert "takes one value, and is given twice" in found.stderr
+    assert "takes one value, but is given twice" in found.stderr
 
 
 def test_every_command_refuses_a_second_value() -> None:
@@ -295,7 +295,7 @@ def test_a_class_in_python_is_named_by_its_file(tmp_path: Path, monkeypatch: Any
     found = CliRunner().invoke(app, ["compare", "own.py:Never", "red", "red", *short])
     assert found.exit_code == 0, found.stderr
     assert "own.py:Never" in found.stdout
-    assert "named more than once, and run once: red" in found.stderr
+    assert "repeated names are run once: red" in found.stderr
 
 
 def test_a_buffer_that_nobody_chose_holds_ten_packets_at_least() -> None:

@@ -179,9 +179,9 @@ def test_what_a_compiled_method_does_wrong_ends_the_run(
         ({"body": "open('x')"}, r"own\.py:20: Untyped global name 'open'"),
         (
             {"body": "self.bins = self.bins + 1", "start": "self.bins = np.zeros(3)"},
-            r"own\.py:20: an array keeps its form",
+            r"own\.py:20: an array keeps its shape",
         ),
-        ({"answer": "'yes'"}, r"gives .*, and has to give a number"),
+        ({"answer": "'yes'"}, r"gives .*, but must give a number"),
     ],
 )
 def test_what_cannot_be_compiled_is_an_error_before_the_run(

@@ -195,7 +195,7 @@ class Stays(Reno):
         (Raises, "works", "Raises.on_congestion at "),
         (Dice, "determinism", "operation "),
         (Small, "bounded", "on_congestion at .* leaves a window of 750.0 bytes"),
-        (Grows, "growth", "on_ack at .* opens it from "),
+        (Grows, "growth", "on_ack at .* opens the window from "),
         (Stays, "persistent", r"on_congestion at .* leaves a window of \d+"),
     ],
 )
@@ -342,7 +342,7 @@ def test_an_endless_window_is_held_in_bounds(tmp_path: Path) -> None:
         (
             "from bluewater.control import *\nclass Own(Controller):\n"
             "  def start(self, s): self.timer = 5",
-            "start sets timer, and there is no on_timer",
+            "start sets timer, but there is no on_timer",
         ),
         (
             "from bluewater.control import *\nclass Own(Controller):\n  def start(self, s): s.mss",

@@ -138,7 +138,7 @@ READING = "[[reading]]\nid = 'r'\ntitle = ''\nwhy = ''\npost_hoc = false\n"
     [
         ("seeds = [1, 1]\n" + TINY, "seeds", "seeds repeat"),
         ("seeds = [-1]\n" + TINY, "seeds.0", "not a value"),
-        ("seeds = []\n" + TINY, "seeds", "there is no seed"),
+        ("seeds = []\n" + TINY, "seeds", "the list of seeds is empty"),
         ("seeds = 3\n" + TINY, "seeds", "not a value"),
         ("seeds = '1-3,2'\n" + TINY, "seeds", "seeds repeat"),
         ("seeds = '5-1'\n" + TINY, "seeds", "not a list of seeds"),
@@ -161,7 +161,7 @@ READING = "[[reading]]\nid = 'r'\ntitle = ''\nwhy = ''\npost_hoc = false\n"
         (
             PLOT + "[[table]]\nid = 'p'\ntitle = ''\ncaption = ''\nsql = ''\n",
             "plot.p",
-            "two plots or tables of one name",
+            "two plots or tables have this name",
         ),
         (PLOT.replace("x = { label = '' }", "x = 'max_p'"), "plot.p.x", "not a value"),
         (PLOT.replace("columns = 2", "columns = 'two'"), "plot.p.columns", "not a value"),
@@ -380,9 +380,9 @@ def test_samples_know_their_load_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "key", "says"),
     [
-        ("doubled =", "runs =", "view.runs", "cannot be called so"),
-        ("doubled =", "sides =", "view.sides", "cannot be called so"),
-        ("doubled =", '"a b" =', "view.a b", "cannot be called so"),
+        ("doubled =", "runs =", "view.runs", "cannot have this name"),
+        ("doubled =", "sides =", "view.sides", "cannot have this name"),
+        ("doubled =", '"a b" =', "view.a b", "cannot have this name"),
         ("2 * loss AS loss FROM runs", "2 * lost AS loss FROM runs", "view.doubled", "query fails"),
         # A view may use those before it, and so never itself.
         ("2 * loss AS loss FROM runs", "loss FROM worst", "view.doubled", "query fails"),

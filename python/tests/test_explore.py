@@ -240,4 +240,4 @@ def test_nothing_open_is_said(folder: Path, cli: Cli) -> None:
         experiment.select("nothing")
     done = cli("explore", "mine")
     assert done.exit_code == 2
-    assert "nothing is declared open in mine" in done.stderr
+    assert "mine declares no unknowns" in done.stderr

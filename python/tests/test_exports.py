@@ -212,7 +212,7 @@ def test_a_link_that_varies_has_no_rate_to_tell(tmp_path: Path) -> None:
     varying = {"duration": "2s", "link": [link], "queue": [queue], "traffic": [flow]}
     file = tmp_path / "varying.parquet"
     bluewater.run(varying, packets=file)
-    with pytest.raises(InputError, match="one rate and delay"):
+    with pytest.raises(InputError, match="constant rate and delay"):
         ns2.write(file, tmp_path / "x.tr")
     mahimahi.write(file, tmp_path / "x.mahimahi")
     assert " # " not in (tmp_path / "x.mahimahi").read_text()
@@ -490,7 +490,7 @@ def test_the_command_line(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert later.read_bytes() == direct.read_bytes()
     for arguments, problem in [
         (["--to", str(tmp_path / "a.csv")], "unknown format"),
-        (["--to", str(later)], "made of packets"),
+        (["--to", str(later)], "made from packets"),
         ([str(scenario), "--to", str(later)], "not a file of packets"),
         ([str(rows), "--to", "/proc/nowhere/x.pcapng"], "cannot write"),
     ]:

@@ -148,8 +148,8 @@ def test_nothing_is_written_over_what_is_read(cli: Cli, tmp_path: Path) -> None:
     ):
         found: Result = cli(*map(str, line), keep_out=False)
         assert found.exit_code == 2, (line, found.output)
-        assert "it would be written over" in found.stderr, found.stderr
-    with pytest.raises(InputError, match="it would be written over"):
+        assert "it would overwrite" in found.stderr, found.stderr
+    with pytest.raises(InputError, match="it would overwrite"):
         bluewater.run(scenario, packets=scenario)
     assert [each.read_bytes() for each in (scenario, there, course)] == before
 
@@ -213,20 +213,20 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="cannot write"):
             found.write(path)
     for path in ("", "."):
-        with pytest.raises(InputError, match="no name for a picture"):
+        with pytest.raises(InputError, match="not a name for a picture"):
             found.plot("loss", path=path)
     for out in ("a\0b", "x" * 300):
-        with pytest.raises(InputError, match="no file system has such a name"):
+        with pytest.raises(InputError, match="too long for a file system"):
             bluewater.run(TINY, out=out)
 
 
 def test_a_sweep_s_tables_do_not_go_among_the_runs(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "runs.toml").write_text(SWEEP)
-    assert "put among the runs" in refused(cli, "sweep", tmp_path / "runs.toml")
+    assert "would be the folder of the runs" in refused(cli, "sweep", tmp_path / "runs.toml")
 
 
 def test_what_names_no_class_says_what_does() -> None:
-    with pytest.raises(InputError, match="no class of one's own") as raised:
+    with pytest.raises(InputError, match="not the name of a class") as raised:
         bluewater.check("red")
     assert raised.value.allowed == "python:FILE:CLASS"
 
@@ -258,7 +258,7 @@ def test_what_is_nested_too_deeply(depth: int, cli: Cli, tmp_path: Path) -> None
     for command in ("run", "sweep", "fetch"):
         assert len(refused(cli, command, file).splitlines()) < 10
     file.write_text("[" * depth + "]" * depth + "\n")
-    with pytest.raises(InputError, match=r"no log|no JSON"):
+    with pytest.raises(InputError, match=r"not a log|not JSON"):
         read_log(file)
 
 
@@ -268,7 +268,7 @@ def test_a_key_of_very_many_parts(header: str, cli: Cli, tmp_path: Path) -> None
     file.write_text(header.format(".".join("a" * 3000)) + "\n" + TINY)
     for command in ("run", "sweep", "fetch"):
         assert len(refused(cli, command, file)) < 3000
-    with pytest.raises(InputError, match="lists or tables in each other"):
+    with pytest.raises(InputError, match="nested lists or tables"):
         bluewater.run(file)
 
 
@@ -417,6 +417,6 @@ def test_a_gateway_that_says_nothing_is_named(
     bluewater.programs.find.cache_clear()
     file = tmp_path / "run.arr"
     file.write_bytes(b"bwarr\0\0\1")
-    with pytest.raises(InputError, match="/bin/false could not replay it: it ended with 1"):
+    with pytest.raises(InputError, match=r"/bin/false could not replay it .* \(code 1\)"):
         packets.open_(file)
     bluewater.programs.find.cache_clear()

@@ -154,7 +154,7 @@ def test_who_wants_to_read_waits_for_no_compiler(
     assert not (tmp_path / "compiled").exists()
     # What is after `--` is another program's, and this one builds.
     monkeypatch.setenv("BLUEWATER_GATEWAY", "")
-    with pytest.raises(InputError, match="not there"):
+    with pytest.raises(InputError, match="not installed"):
         handover.become(["shell", "--", "ls", "--help"])
     assert (tmp_path / "compiled").exists()
 

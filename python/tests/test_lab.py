@@ -233,7 +233,7 @@ def test_a_sweep_of_nothing_but_seeds_has_a_table_without_a_picture(tmp_path: Pa
 @pytest.mark.parametrize("name", sorted(aggregate.COLUMNS))
 def test_an_axis_cannot_be_called_as_a_column_of_means(tmp_path: Path, name: str) -> None:
     axes = {name: {"key": "queue.0.buffer", "values": ["50p", "100p"]}}
-    with pytest.raises(InputError, match="results use themselves") as error:
+    with pytest.raises(InputError, match="have a column of this name") as error:
         bluewater.sweep(built(), axes, out=tmp_path / "none")
     assert error.value.key == f"sweep.{name}"
     assert not (tmp_path / "none").exists()

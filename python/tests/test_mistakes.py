@@ -219,7 +219,7 @@ run my.toml --packets folder | folder | where a file is needed
 run my.toml --packets x.parquet --packets-flows a | --packets-flows = 'a' | 0-3,7
 run my.toml --packets x.parquet --packets-time 5s | --packets-time = '5s' | 10s..12.5s
 run my.toml --packets x.parquet --packets-time 3s..2s | --packets-time | ends before it begins
-run my.toml --packets-every 2 | without a file | --packets FILE
+run my.toml --packets-every 2 | no file is named | --packets FILE
 run my.toml --csv my.toml | my.toml | where a folder is needed
 run my.toml --seed x | --seed
 compare rad | 'rad' | did you mean 'red'?
@@ -267,7 +267,7 @@ sweep my.toml --shard 4/3 | --shard = '4/3' | 2/5
 sweep my.toml --table t.doc | t.doc | .csv, .md, .tex
 sweep my.toml --seeds 3-1 | --seeds | 1-5
 plot missing | missing | `bluewater run FILE`
-plot my.toml | a scenario, and no result | `bluewater run my.toml`
+plot my.toml | a scenario, where the folder of a run | `bluewater run my.toml`
 plot other.log | other.log | --log
 plot words.txt | words.txt | --log
 plot text.pcap | text.pcap | --log

@@ -167,7 +167,7 @@ def test_shards_of_a_sweep_meet_in_one_folder(cli: Cli, tmp_path: Path) -> None:
     for part in ("1/2", "2/2"):
         found = cli("sweep", str(file), "--shard", part)
         assert found.exit_code == 0
-        assert "puts them together" in found.stderr
+        assert "makes the tables" in found.stderr
         assert not (cli.out / "buffers").exists()
     found = cli("sweep", str(file))
     assert "3 runs, 3 of them made before" in found.stderr

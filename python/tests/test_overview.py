@@ -76,7 +76,7 @@ def test_a_table_in_latex_has_heads_units_and_nothing_that_is_a_command() -> Non
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.html"])
 def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="names no format of a table") as error:
+    with pytest.raises(InputError, match="is no format of a table") as error:
         overview().write(tmp_path / name)
     assert error.value.allowed == "a file that ends in .csv, .md, .tex"
 

@@ -102,7 +102,7 @@ def test_the_command_line(tmp_path: Path, cli: Cli) -> None:
     assert made.exit_code == 0, made.stderr
     told = cli("why", str(target), "--which", "marked", keep_out=False)
     assert told.exit_code == 0, told.stderr
-    assert "the coin is" in told.stdout
+    assert "the random draw is" in told.stdout
     row = json.loads(cli("why", str(target), "--which", "marked", "--json", keep_out=False).stdout)
     assert row["marked"] == "early"
     assert f"packet {row['n']} " in told.stdout
@@ -111,7 +111,7 @@ def test_the_command_line(tmp_path: Path, cli: Cli) -> None:
     for arguments, problem in [
         (["why", str(file), "1"], "not a file of packets"),
         (["why", str(target), "1", "--queue", "B->A"], "no packets of this queue"),
-        (["run", str(file), "--packets-every", "3"], "without a file"),
+        (["run", str(file), "--packets-every", "3"], "no file is named"),
     ]:
         refused = cli(*arguments, keep_out=arguments[0] == "run")
         assert refused.exit_code != 0

@@ -266,7 +266,7 @@ def test_a_proof_counts_only_if_nothing_reproduces(proof: bool) -> None:
         ('id = "crowd"', 'id = "standard"', "reading", "the name 'standard' is taken"),
         ('id = "crowd"', 'id = "steep"', "reading", "the name 'steep' is taken"),
         ("[sweep.aqm]", "[sweep.reading]", "sweep.reading", "use themselves"),
-        ('choose = { many = "many" }', "", "reading.crowd", "changes nothing"),
+        ('choose = { many = "many" }', "", "reading.crowd", "changes no run"),
         (
             '"queue.0.aqm=blue" = { "queue.0.params.increment" = 0.1 }',
             '"queue.0.aqm=blue" = 0.1',

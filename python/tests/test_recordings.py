@@ -176,11 +176,11 @@ def test_who_looks_at_what_is_not_carried_over_is_refused(tmp_path: Path, cli: C
     for aqm in sorted(looking, key=lambda name: name == "cake"):
         found = cli("replay", str(file), "--aqm", aqm, keep_out=False)
         assert found.exit_code == 2
-        assert f"{aqm} decides by codepoints or hosts" in found.stderr
+        assert f"{aqm} uses the packets' DSCPs or hosts" in found.stderr
     settings = found.stderr.partition("without them: ")[2].split()
     found = cli("replay", str(file), "--aqm", "cake", *settings, keep_out=False)
     assert found.exit_code == 0, found.stderr
-    assert "codepoints and hosts are not carried over" in found.stderr
+    assert "the replay lacks the packets' DSCPs and hosts" in found.stderr
 
 
 def test_a_class_is_looked_for_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_what_cannot_be_tried_on_a_recording_is_said(tmp_path: Path, cli: Cli) -
         ((file, "--aqm", "blue", "--queue", "side"), "no packets of this queue"),
         ((file, "--aqm", "nowhere.py:Blue"), "nowhere.py"),
         ((file, "--aqm", "bleu"), "did you mean `blue`"),
-        ((rows, "--aqm", "blue"), "no recording of a gateway"),
+        ((rows, "--aqm", "blue"), "not a recording of a gateway"),
     ]:
         refused = cli("replay", *map(str, arguments), keep_out=False)
         assert refused.exit_code == 2, refused.output

@@ -368,7 +368,7 @@ def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) 
     assert "Reading alone." not in own  # the caption says more of it
     assert "As the experiment stands" not in first
     assert "As the experiment stands: Loss against buffer." in own
-    assert "Drawn is what the reading alone makes of it: One flow." in own
+    assert "The plot shows the reading alone: One flow." in own
     assert "(b)</a>" in own
     assert "(a)</a>" not in own
     # The value of the reading, and then that of the experiment as it stands.

@@ -55,7 +55,7 @@ def test_a_single_run_is_shared_as_those_of_a_sweep(tmp_path: Path, there: Path)
     assert len(objects(there)) == 1
     again = bluewater.run(TINY, out=tmp_path / "b", share=there.as_uri())
     assert again.summary["wall_s"] == first.summary["wall_s"], "it was not made again"
-    with pytest.raises(InputError, match="from a folder"):
+    with pytest.raises(InputError, match="also kept in a folder"):
         bluewater.run(TINY, share=there.as_uri())
 
 
@@ -149,7 +149,7 @@ def test_an_answer_that_does_not_end_is_an_error(
     monkeypatch.setattr("bluewater.results.share._ANSWER_S", 0.5)
     monkeypatch.setattr(LocalFileSystem, "cat_file", lambda *_: time.sleep(20))
     began = time.monotonic()
-    with pytest.raises(StorageError, match="not the whole of it") as raised:
+    with pytest.raises(StorageError, match="no complete answer") as raised:
         swept(tmp_path / "b", there.as_uri())
     assert time.monotonic() - began < 15
     assert raised.value.file == there.as_uri()

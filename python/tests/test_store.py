@@ -143,7 +143,7 @@ def test_what_was_changed_is_put_aside(tmp_path: Path, name: str, old: bytes, ne
     content = path.read_bytes()
     assert old in content
     path.write_bytes(content.replace(old, new))
-    with pytest.raises(InputError, match="damaged: it is not as it was written"):
+    with pytest.raises(InputError, match="damaged: the file changed after it was written"):
         list(store.read("ab12").tables())
     with pytest.warns(DamagedWarning, match=name):
         store.put_aside(["ab12"])

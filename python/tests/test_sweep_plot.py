@@ -50,7 +50,7 @@ def drawn(kind: str, line: Any = None, path: Path | None = None, runs: Any = Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_axis_that_is_left_is_not_pooled(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="would be thrown together") as error:
+    with pytest.raises(InputError, match="would pool runs") as error:
         drawn(kind, "aqm", tmp_path / "none")
     assert error.value.key == "line"
     assert "buffer" in str(error.value)

@@ -137,7 +137,7 @@ def test_a_file_uses_what_its_paper_names_and_may_name_it_anew(tmp_path: Path) -
             "moist = 30.5",
             "claim.0.over.1",
             '{ id = "pie-all"',
-            "a row without 'most'",
+            "the row lacks 'most'",
         ),
         (
             '[{ load = "one" }, { load = "all" }]',

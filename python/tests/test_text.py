@@ -142,3 +142,19 @@ def test_words_names_page_and_line(
         "docs/clean.md:1: keeps the style: take it out of LATER in scripts/words.py",
     ]
     assert words.main([str(tmp_path / "docs/later.md")]) == 1
+
+
+def test_words_of_programs(words: ModuleType) -> None:
+    for suffix, text, line in (
+        (".py", 'def f():\n    """It does so.\n\n    It is said twice.\n    """\n', 2),
+        (".py", 'x = "see"\ny = f"{x}: it is told, too"\n', 2),
+        (".rs", "mod a;\n//! A module.\n\n/// It does so.\n/// Who asks\n/// is told.\n", 4),
+        (".toml", 'a = 1\n[[x]]\nwhy = "It is said."\n', 3),
+    ):
+        assert {number for number, _ in words.wrong(text, suffix)} == {line}, text
+    for suffix, text in (
+        (".py", '# It is said.\nx = "is"  # no longer\ny = "It is no longer there."\n'),
+        (".rs", 'let text = "it is said";\n/// `is told` calls it.\n'),
+        (".toml", 'name = "who is raised"\nfinding = "It has settled."\n'),
+    ):
+        assert not list(words.wrong(text, suffix)), text

@@ -80,7 +80,7 @@ def test_a_cut_file_is_measured_until_there(cli: Cli, capture: Path) -> None:
     summary = json.loads(done.stdout)["summary"]
     assert summary["packets"] == whole - 1
     assert f"{capture}: byte {len(content) - 72}: the file ends in the middle" in summary["error"]
-    assert "what came before it was measured" in done.stderr
+    assert "the capture was measured up to there" in done.stderr
 
 
 @pytest.mark.parametrize(

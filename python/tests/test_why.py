@@ -121,8 +121,8 @@ def test_what_red_pd_knows_of_the_flow_says_why(tmp_path: Path) -> None:
 
 def test_no_coin_is_said_only_where_none_was_drawn(tmp_path: Path) -> None:
     for aqm, coins, told in [
-        ("cake", 0, "no coin: the rule alone"),
-        ("curvy-red", 2, "of 2 random numbers none was drawn for one"),
+        ("cake", 0, "no random draw: the rule alone"),
+        ("curvy-red", 2, "2 random draws, none of them against one"),
     ]:
         found = packets_of(aqm, tmp_path)
         rows = found.filter(SIGNALLED & pl.col("p").is_null() & (pl.col("coins") == coins))
@@ -453,7 +453,7 @@ def test_a_signal_at_the_head_is_told_when_it_came(tmp_path: Path) -> None:
     assert waited.height > 20
     assert waited.select((HIT & (pl.col("coin_ns") == pl.col("marked_ns"))).all()).item()
     told = why.tell(*why.find(tmp_path / "blue.parquet", waited["n"][0]))
-    assert told.index("the coin is") < told.index("marked (CE)") < told.index("as it left")
+    assert told.index("the random draw is") < told.index("marked (CE)") < told.index("as it left")
     assert "its turn" not in told
     spared = found.filter(HIT & ~SIGNALLED & (pl.col("fate") == "sent"))
     told = why.tell(*why.find(tmp_path / "blue.parquet", spared["n"][0]))

@@ -50,7 +50,7 @@ enum Task {
     Shell(Box<Shell>),
     /// Run another command at an end of the link of a shell that runs.
     Join {
-        /// The shell: what it was called with --name; else the number in its BLUEWATER_NAME.
+        /// The shell: its --name, or else the number in its BLUEWATER_NAME.
         name: String,
         /// Near, beside the shell's command, or far, across the link from it.
         #[arg(long, value_enum, default_value_t = End::Near)]
@@ -67,14 +67,14 @@ enum Task {
         /// Whose gateway it is, by name or number, if it is not yours: for root.
         #[arg(long, value_parser = control::user)]
         user: Option<Uid>,
-        /// What it was called with --name; else its number.
+        /// The gateway: its --name, or else its process number.
         name: String,
         #[command(subcommand)]
         what: Ctl,
     },
-    /// Measure TCP of the kernel's own over an emulated link: a JSON object on stdout.
+    /// Measure the kernel's TCP over an emulated link: a JSON object on stdout.
     Testbed(Box<Testbed>),
-    /// Measure how precise and how fast this machine is, beside the kernel's own forwarding.
+    /// Measure how precise and how fast the gateway is here, compared with the kernel's own forwarding.
     Bench {
         /// How long each measurement takes.
         #[arg(long, default_value = "2s", value_parser = text::<Duration>)]
@@ -82,13 +82,13 @@ enum Task {
     },
     /// Run recorded arrivals through the simulator's queue and compare the decisions.
     Replay {
-        /// What `--record` wrote.
+        /// A file that `--record` wrote.
         recording: PathBuf,
-        /// Take a buffer that is far larger than the recording, too; it needs up to 1.5 GB.
+        /// Accept a buffer far larger than the recording, too; it needs up to 1.5 GB.
         #[arg(long)]
         any_buffer: bool,
-        /// Before the summaries, print what became of each packet: lines of JSON with some packets of
-        /// a queue each, as lists by their columns.
+        /// Print the fate of each packet before the summaries: each line of JSON holds some packets of one
+        /// queue, a list for each column.
         #[arg(long)]
         packets: bool,
     },
@@ -162,7 +162,7 @@ struct Shell {
     command: Vec<String>,
 }
 
-/// Frames go from one interface to the other as they are, but for the mark. This machine's own network
+/// Frames go from one interface to the other unchanged, except for ECN marks. This machine's own network
 /// stack gets none of them.
 #[derive(Args, Debug)]
 struct Run {
@@ -175,12 +175,12 @@ struct Run {
     /// How frames come and go.
     #[arg(long, value_enum, default_value_t = Plane::Auto)]
     plane: Plane,
-    /// Let this machine's own network stack have what comes in at the interfaces, too: it answers, routes
-    /// and believes what it is told there, beside the link.
+    /// Let this machine's own network stack have the frames that come in, too. It then answers and routes
+    /// them beside the link.
     #[arg(long)]
     open_host: bool,
-    /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Those
-    /// given here override it.
+    /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Options of the
+    /// command line override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -219,8 +219,8 @@ struct Testbed {
     /// Congestion control: reno, cubic, bbr.
     #[arg(long, default_value = "reno")]
     congestion: String,
-    /// Beside them, datagrams of 1500 B at this rate, whatever becomes of them; `5mbit,ect` for
-    /// ECN-capable ones, ECT(0). Again for more flows.
+    /// Also send datagrams of 1500 B at this rate, which losses do not slow down; `5mbit,ect` for ECN-capable
+    /// ones, ECT(0). Again for more flows.
     #[arg(long, value_name = "RATE[,ect]", value_parser = text::<Blast>)]
     udp: Vec<Blast>,
     /// Selective acknowledgements.
@@ -264,32 +264,32 @@ impl Testbed {
 /// How to forward and what to write.
 #[derive(Args, Debug)]
 struct RunOptions {
-    /// Its name for `ctl`; if not given its process number, or the next that is free.
+    /// Name of this gateway for `ctl`; if not given, its process number or the next free one.
     #[arg(long, value_parser = control::name)]
     name: Option<String>,
-    /// Serve OpenMetrics at this port of 127.0.0.1; 0 for a free one, which is said.
+    /// Serve OpenMetrics at this port of 127.0.0.1; 0 picks a free one and prints it.
     #[arg(long, value_name = "PORT", value_parser = control::metrics::port)]
     metrics: Option<u16>,
-    /// Show a live page with sliders at this port of 127.0.0.1, or at another address; 0 for a free
-    /// port. Its address, which nobody else can guess, is said.
+    /// Show a live page with sliders at this port of 127.0.0.1, or at another address; 0 picks a free port.
+    /// Prints the page's address, which nobody else can guess.
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = control::web::address)]
     web: Option<SocketAddr>,
     /// Whether forwarding goes before all other work of the machine (SCHED_FIFO).
     #[arg(long, value_enum, default_value_t = RealTime::Auto)]
     realtime: RealTime,
-    /// Do not sleep for the last bit before each departure, but look at the clock: 50us.
+    /// Watch the clock instead of sleeping for this long before each departure: 50us.
     #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
     spin: Duration,
-    /// Write what happens to a file, as JSON lines.
+    /// Write counts and events to a file, as JSON lines.
     #[arg(long)]
     log: Option<PathBuf>,
-    /// Record the arrivals at the queues, to be replayed.
+    /// Record the arrivals at the queues, for `replay`.
     #[arg(long)]
     record: Option<PathBuf>,
-    /// Write packets and what became of them, with the cause of each drop and mark as comment.
+    /// Write packets and their fate, with the cause of each drop and mark as comment.
     #[arg(long)]
     pcapng: Option<PathBuf>,
-    /// Of those only one packet in so many.
+    /// Write only one packet in this many to --pcapng.
     #[arg(long, default_value_t = 1, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..))]
     sample: u32,
     /// Time between lines of the log.
@@ -301,7 +301,7 @@ struct RunOptions {
 }
 
 impl RunOptions {
-    /// `inputs` are files that it has been told to read.
+    /// `inputs` are the files that the command line names to be read.
     fn forwarding<'a>(
         &self,
         inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -356,8 +356,7 @@ fn main() -> ExitCode {
     code
 }
 
-/// The command line. Where an option of a command stands without its command, it is said that the
-/// gateway is one.
+/// Reads the command line. If an option stands without its command, the message names the commands.
 fn parsed(args: Vec<OsString>) -> Cli {
     let first = args.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"--"));
     Cli::try_parse_from(args).unwrap_or_else(|error| {
@@ -371,7 +370,7 @@ fn parsed(args: Vec<OsString>) -> Cli {
     })
 }
 
-/// Prints a result; whoever wanted it may be gone.
+/// Prints a result; its reader may be gone.
 fn print(line: impl Display) {
     _ = writeln!(io::stdout(), "{line}");
 }
@@ -440,7 +439,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
 /// A check failed.
 const FAILED: u8 = 1;
 
-/// A command behind a link; its exit code is ours.
+/// Runs a command behind a link; its exit code is ours.
 fn shell(options: &Shell) -> Result<ExitCode, Trouble> {
     let specs = options.link.specs()?;
     let how = options.run.forwarding(options.link.inputs())?;

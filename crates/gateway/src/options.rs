@@ -20,7 +20,7 @@ use crate::link::{Spec, SpecError};
 use crate::text::{pair, pairs, quantity, some, text, text_of, way};
 use crate::trouble::Trouble;
 
-/// What `--mean-packet` may be, bytes.
+/// The range of `--mean-packet`, bytes.
 pub(crate) const MEAN_PACKETS: std::ops::RangeInclusive<u32> = 40..=65_535;
 
 /// The emulated links. `up` leads away from the command or the LAN, `down` back to it.
@@ -47,13 +47,13 @@ pub struct LinkOptions {
     /// A parameter of the queue discipline: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     pub params: Vec<(String, String)>,
-    /// Queue discipline of the way up, with parameters of its own; without it --aqm.
+    /// Queue discipline of the way up, with its own parameters; if not given, --aqm.
     #[arg(long, visible_alias = "aqm-up")]
     pub up_aqm: Option<String>,
     /// A parameter of the queue discipline of the way up.
     #[arg(long = "up-param", value_name = "NAME=VALUE", value_parser = pair, requires = "up_aqm")]
     pub up_params: Vec<(String, String)>,
-    /// Queue discipline of the way down, with parameters of its own; without it --aqm.
+    /// Queue discipline of the way down, with its own parameters; if not given, --aqm.
     #[arg(long, visible_alias = "aqm-down")]
     pub down_aqm: Option<String>,
     /// A parameter of the queue discipline of the way down.
@@ -68,8 +68,8 @@ pub struct LinkOptions {
     /// Propagation delay of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Duration>)]
     pub down_delay: Option<Duration>,
-    /// The rate over time: a file of CSV, TOML or mahimahi's lines. What depends on --rate (a buffer in
-    /// bdp, disciplines that are told the rate) goes by that all the same.
+    /// The rate over time: a file of CSV, TOML or mahimahi's lines. A buffer in bdp, and queue disciplines
+    /// that know the rate, still use --rate.
     #[arg(long, value_name = "FILE")]
     pub rate_trace: Option<PathBuf>,
     /// Rate over time of the way down; without it as of the way up.
@@ -93,7 +93,7 @@ pub struct LinkOptions {
     /// Play traces once and keep their last value; without it they repeat.
     #[arg(long)]
     pub once: bool,
-    /// Each packet takes up to so much longer, uniform: 5ms.
+    /// The largest extra delay of a packet, uniform from 0: 5ms.
     #[arg(long, value_parser = text::<Duration>)]
     pub jitter: Option<Duration>,
     /// Jitter of the way down; without it as of the way up.
@@ -120,17 +120,17 @@ pub struct LinkOptions {
     /// Bit errors of the way down; without it as of the way up.
     #[arg(long, value_parser = text::<Probability>)]
     pub down_corrupt: Option<Probability>,
-    /// What an IP packet takes on the wire beside its own bytes, in words of tc cake: 44, pppoe-ptm,
-    /// docsis, "overhead 44 mpu 64 atm".
+    /// Bytes that an IP packet takes on the wire beyond its own, in words of tc cake: 44, pppoe-ptm, docsis,
+    /// "overhead 44 mpu 64 atm".
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     pub overhead: Option<Framing>,
-    /// The least that is sent, bytes with the overhead.
+    /// The shortest frame on the wire, bytes with the overhead.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     pub mpu: Option<u32>,
     /// Overhead of the way down; without it as of the way up.
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     pub down_overhead: Option<Framing>,
-    /// The least that is sent on the way down; without it as of the way up.
+    /// Shortest frame of the way down; without it as of the way up.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     pub down_mpu: Option<u32>,
 }
@@ -138,10 +138,9 @@ pub struct LinkOptions {
 const RATE_TRACE: &str = "--rate-trace";
 
 impl LinkOptions {
-    /// What the links up and down are to be like.
+    /// The specifications of the links up and down.
     ///
-    /// # Errors
-    /// When a buffer is none.
+    /// # Errors When a buffer has no room.
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
         let mut up = self.up()?;
         let mut down = self.down(&up)?;
@@ -265,7 +264,7 @@ impl LinkOptions {
     }
 }
 
-/// What is to change at links that run; all else stays.
+/// Changes to links that run; all else stays.
 #[derive(Args, Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
@@ -285,11 +284,11 @@ pub struct Change {
     #[arg(long, value_parser = text::<Size>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub buffer: Option<Size>,
-    /// Queue discipline, which begins anew, with its defaults.
+    /// Queue discipline. It starts anew, with its defaults.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     pub aqm: Option<String>,
-    /// A parameter of the queue discipline, which begins anew: NAME=VALUE; again for more.
+    /// A parameter of the queue discipline, NAME=VALUE; again for more. The discipline starts anew.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     #[serde(with = "pairs")]
     pub params: Vec<(String, String)>,
@@ -313,11 +312,11 @@ pub struct Change {
     #[arg(long, value_parser = text::<Probability>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub corrupt: Option<Probability>,
-    /// What an IP packet takes on the wire beside its own bytes, in words of tc cake.
+    /// Bytes that an IP packet takes on the wire beyond its own, in words of tc cake.
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub overhead: Option<Framing>,
-    /// The least that is sent, bytes with the overhead; 0 for no such bound.
+    /// The shortest frame on the wire, bytes with the overhead; 0 for no such bound.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "mpu")]
     pub mpu: Option<u32>,

@@ -47,8 +47,8 @@ impl RealTime {
 /// Numbers of users that are given to services while they run (systemd's `DynamicUser`).
 const PASSING: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 
-/// A number of such a user that has no name and no process: who else ran as it, as services do as
-/// `nobody`, could signal this process.
+/// The number of a user without a name and without a process. Another process of the same user, as services
+/// run as `nobody`, could signal this one.
 fn stranger() -> Option<u32> {
     let names = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let named = names.lines().filter_map(|line| line.split(':').nth(2)?.parse().ok());
@@ -70,14 +70,15 @@ fn sudoer(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
     (user != 0 && group != 0).then_some((user, group))
 }
 
-/// Gives up all rights for good: root becomes the user who called sudo, else one that nobody
-/// else is. All threads change the user; the calling thread and those that it starts from now on lose all capabilities.
+/// Gives up all rights for good: root becomes the user who called sudo, or else a user of no other process.
+/// All threads change the user; the calling thread and those that it starts from now on lose all
+/// capabilities.
 ///
 /// # Errors
 /// When that fails: then nothing should be forwarded.
 pub fn drop_all() -> Result<(), Trouble> {
     let failed = |e: &dyn std::fmt::Display| Trouble::system("dropping privileges", e);
-    // As another user there is no right to do that any more.
+    // Another user than root has no right to do this, so it comes first.
     empty_bounding_set().map_err(|e| failed(&e))?;
     if geteuid().is_root() && is_initial_namespace() {
         let stranger = || stranger().ok_or_else(|| failed(&"all users' numbers are taken"));
@@ -93,7 +94,7 @@ pub fn drop_all() -> Result<(), Trouble> {
 }
 
 /// Whether the numbers of users are those of the machine. Root of a user namespace is an ordinary user
-/// outside, and has nobody else to become.
+/// outside and can become nobody else.
 pub(crate) fn is_initial_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
@@ -124,7 +125,7 @@ fn empty_bounding_set() -> io::Result<()> {
     Ok(())
 }
 
-/// The next program that the calling thread starts has `some`, too, whoever runs it.
+/// The next program that the calling thread starts has `some`, too, whatever its user.
 pub(crate) fn hand_down(some: Capability) -> io::Result<()> {
     caps::raise(None, CapSet::Inheritable, some)
         .and_then(|()| caps::raise(None, CapSet::Ambient, some))
@@ -148,7 +149,7 @@ pub(crate) fn regain() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Root who calls `sudo` is nobody to become.
+    /// If root itself calls `sudo`, there is no other user to become.
     #[test]
     fn rights_go_to_who_called_sudo_but_root() {
         let of = |user: &'static str, group: &'static str| {

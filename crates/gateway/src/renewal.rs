@@ -1,7 +1,6 @@
-//! What a gateway that runs is to write to and to be like anew: on SIGHUP its files are opened again, as they
-//! are called by then (whoever rotates logs has renamed them), and its configuration is read again. The
-//! gateway itself opens no file any more. Another process, which keeps the rights that it was started with
-//! and does nothing else, does it and hands over what it has opened.
+//! Renews a running gateway on SIGHUP: its files are opened again by name (log rotation has renamed the old
+//! ones), and its configuration is read again. The gateway itself may not open files any more. Another
+//! process, which keeps the rights of the start and does nothing else, opens them and hands them over.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
@@ -60,7 +59,7 @@ impl Keeper {
         Ok(Self(ours))
     }
 
-    /// Hands over what comes, in a thread of its own.
+    /// Starts a thread that hands over each renewal.
     pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
         let hear = move || {
             while let Ok((said, files)) = heard(&self.0) {
@@ -113,8 +112,8 @@ fn warning(Trouble { what, hint }: &Trouble) -> String {
     format!("warning: SIGHUP: {what}{hint}")
 }
 
-/// Opens files and reads options anew each time that a byte comes on standard input, until that ends; what
-/// there is goes back there. `wanted` reads the options.
+/// Opens files and reads options anew at each byte on standard input, until that ends, and sends the result
+/// back there. `wanted` reads the options.
 pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         _ = signal_hook::flag::register(signal, Arc::default());
@@ -123,7 +122,7 @@ pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
     let Ok(first) = wanted() else { return };
     // Several at a time are one.
     while matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
-        // What is wrong with one is no reason to leave out another.
+        // An error in one file is no reason to leave out another.
         let mut notes = Vec::new();
         let mut said = match wanted() {
             Ok(wanted) => {

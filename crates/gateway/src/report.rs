@@ -135,7 +135,7 @@ pub fn delays(link: &Link) -> Value {
 /// Powers of two of ns: from 16 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 14..=34;
 
-/// How many flows are usually told of.
+/// How many flows a report usually lists.
 pub const TOP: usize = 10;
 
 /// A flow's last second.
@@ -237,7 +237,7 @@ pub fn sample(direction: usize, link: &Link, now: u64, before: &mut Logged) -> V
     let (counters, backlog, waited) = (link.counters(), link.backlog(), link.sojourn().1);
     let Logged { counters: last, waited: waited_before } = *before;
     let departed = counters.departed.since(last.departed).packets;
-    // A new window of measurement begins its sum anew.
+    // A new window of measurement starts its sum anew.
     let waited_since = waited.checked_sub(waited_before).filter(|_| departed > 0);
     let mut line = json!({
         "time_s": now as f64 / 1e9,

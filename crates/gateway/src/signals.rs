@@ -15,7 +15,7 @@ pub(crate) fn waker() -> Result<(UnixStream, UnixStream), Trouble> {
     UnixStream::pair().map_err(|e| Trouble::system("a pair of sockets", e))
 }
 
-/// What would end a process at once, but for faults, what a terminal sends, and real-time signals.
+/// The signals that would end a process at once, except faults, those of a terminal, and real-time signals.
 const ENDING: [i32; 8] = [SIGTERM, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGPWR, SIGSTKFLT];
 
 /// What asks others to do something, and is no reason to end.

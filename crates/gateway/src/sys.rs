@@ -97,10 +97,10 @@ fn ask_driver<const N: usize>(name: &str, mut question: [u32; N]) -> io::Result<
     Ok(question)
 }
 
-/// The kernel's buffer for frames that this process has not read yet, bytes; without the right to
-/// have so much, as much as net.core.rmem_max allows. Where more come than can be read it is always full,
-/// and what waits here no discipline manages: the kernel counts 768 bytes for a short frame, so that these
-/// are 5500 or 10 ms of half a million a second.
+/// The kernel's buffer for frames that this process has not read yet, bytes; without the right to this size,
+/// as large as net.core.rmem_max allows. If more frames come than can be read it is always full, and no
+/// discipline manages frames that wait here. The kernel counts 768 bytes for a short frame, so it holds 5500
+/// of them: 10 ms at half a million a second.
 const RECEIVE_BUFFER: usize = 2 << 20;
 
 /// A socket for all frames that come in at the interface `index`, with a virtio header before each;
@@ -313,9 +313,9 @@ pub(crate) fn process(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes the lock of a file that is open for writing, which goes when it is closed; whether nobody else has
-/// it. Those who may only read can take a reader's lock at most, which keeps nobody from writing here. File
-/// systems that have no locks give it to everybody.
+/// Takes the lock of a file that is open for writing, until it is closed. Returns whether nobody else holds
+/// it. A process that may only read can take at most a reader's lock, which does not hinder writing here.
+/// File systems without locks always grant it.
 pub(crate) fn lock(file: &File) -> io::Result<bool> {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
@@ -383,7 +383,7 @@ pub(crate) fn send_tos(socket: &impl AsFd, tos: u8) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_TOS, &libc::c_int::from(tos))
 }
 
-/// From now on the kernel tells the TOS byte of each datagram that an IPv4 socket receives.
+/// From now on the kernel reports the TOS byte of each datagram that an IPv4 socket receives.
 pub(crate) fn receive_tos(socket: &impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &on)
@@ -470,7 +470,7 @@ fn set_option<T: Plain>(
 #[cfg(test)]
 pub(crate) use attempts::{rebind, signal_thread, type_into};
 
-/// What nobody may do who got into a gateway.
+/// Steps that an attacker inside a gateway must not be able to take.
 #[cfg(test)]
 mod attempts {
     use super::*;

@@ -1,4 +1,4 @@
-//! Quantities, names and parameters as text: on the command line, and in what is asked of a gateway.
+//! Quantities, names and parameters as text: on the command line, and in requests to a gateway.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

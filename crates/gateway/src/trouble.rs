@@ -1,5 +1,4 @@
-//! What is wrong before the first packet, and the command that mends it; and what else people are
-//! told.
+//! Errors before the first packet, each with the command that helps, and all other messages to people.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -64,8 +63,8 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-/// Tells people a line or more, on stderr, once [`speak`] has begun. Nobody waits until it is out, and
-/// if stderr takes no more, it is not told.
+/// Prints a message on stderr once [`speak`] has begun. Does not wait until it is out; if stderr takes no
+/// more, the message is dropped.
 pub fn say(text: impl Into<String>) {
     _ = VOICE.get_or_init(Voice::new).words.try_send(Words::Text(text.into()));
 }
@@ -86,7 +85,7 @@ pub(crate) fn speak() {
     _ = thread::Builder::new().name("voice".into()).spawn(tell);
 }
 
-/// Waits a while until all that was said is out.
+/// Waits a while until all messages are out.
 pub fn said() {
     speak();
     let (tell, told) = channel();
@@ -97,7 +96,7 @@ pub fn said() {
 
 /// How long stderr may take to take the last words.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much may wait to be told.
+/// How many messages may wait.
 const ROOM: usize = 64;
 
 enum Words {

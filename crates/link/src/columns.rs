@@ -11,9 +11,9 @@ pub enum Value {
     Real(f64),
 }
 
-/// The share of packets that were dropped, or marked, in a window, 0 … 1: of those that `arrived` in it.
-/// Where that many did not arrive, since some had waited before the window, of those that left the queue in
-/// it, one way or the other.
+/// The share of the packets that `arrived` in a window which were dropped (or marked), 0 … 1. Some had waited
+/// since before the window: if more were dropped than arrived, the share is that of the packets that left the
+/// queue in the window, sent or dropped.
 pub fn share(part: u64, arrived: u64, left: u64) -> f64 {
     let of = if part > arrived { left.max(part) } else { arrived.max(1) };
     part as f64 / of as f64

@@ -275,8 +275,8 @@ mod tests {
         }
     }
 
-    /// In a bucket too: of even values the quantile is theirs, and it tells two samples apart whose
-    /// quantiles are in one bucket, or an interval over seeds would have no width.
+    /// Also within a bucket: equal values have their own value as quantile. Two samples whose quantiles share
+    /// a bucket differ all the same; otherwise an interval over seeds could have no width.
     #[test]
     fn quantiles_are_interpolated() {
         let mut h = Histogram::default();

@@ -111,7 +111,7 @@ pub struct Impairments {
     /// The delay over time, ns, in place of a constant one: that of a packet is the one at which it
     /// enters the wire.
     pub delay: Option<Arc<Steps<u64>>>,
-    /// Each packet takes up to so much longer, uniform, ns.
+    /// The largest extra delay of a packet, uniform from 0, ns.
     pub jitter: u64,
     /// Whether a packet that is faster by this overtakes those before; else it waits for them.
     pub reorder: bool,
@@ -291,7 +291,7 @@ impl Impair {
         self.count
     }
 
-    /// What it does to packets from now on; states, streams and counts stay. `constant` is the delay
+    /// Treats packets as `how` says from now on; states, streams and counts stay. `constant` is the delay
     /// (ns) if it does not vary.
     pub fn change(&mut self, how: &Impairments, constant: u64) {
         self.least = how.delays(constant).0;
@@ -311,8 +311,8 @@ mod tests {
         (fates, wire.count())
     }
 
-    /// The bad state has a quarter of the time where it is entered a third as often as it is left; one that
-    /// is never entered has none, also where it would never be left.
+    /// Entered a third as often as it is left, the bad state has a quarter of the time. If it is never
+    /// entered it has none, even if it would never be left.
     #[test]
     fn bursts_have_their_share_in_the_long_run() {
         let model = |fails, recovers| Loss::Bursts { fails, recovers, bad: 1.0, good: 0.25 };
@@ -341,7 +341,7 @@ mod tests {
         share(count.corrupted.packets, 0.9e5 * 1.02, 0.05);
         let out: u64 = found.iter().map(|fate| u64::from(fate.copies)).sum();
         assert_eq!(out, 100_000 - lost + count.duplicated.packets, "conservation");
-        // Who is doubled does not depend on who is lost.
+        // Which packets are doubled does not depend on which are lost.
         let (alone, _) = fates(&Impairments { loss: Loss::None, ..all }, 100_000);
         assert!(found.iter().zip(&alone).all(|(a, b)| a.copies == 0 || a == b));
     }

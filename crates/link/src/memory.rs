@@ -6,11 +6,11 @@
     expect(unsafe_code, reason = "these hints are only to be given by a pointer")
 )]
 
-/// From so many flows on they do not fit into the nearer caches.
+/// From this many flows on, their state does not fit into the nearer caches.
 const MANY_FLOWS: usize = 8192;
 
-/// Begins to fetch what is kept of a flow, which `coming` names, from memory; where there are few of
-/// `flows` nobody is asked.
+/// Begins to fetch the state of the flow that `coming` names from memory. With few `flows`, `coming` is not
+/// called.
 #[inline(always)]
 pub fn fetch_ahead<T>(flows: &[T], coming: impl FnOnce() -> Option<usize>) {
     if flows.len() >= MANY_FLOWS
@@ -37,8 +37,8 @@ fn prefetch<T>(item: &T) {
     let _ = item;
 }
 
-/// An empty vector with room for `n` items, on large pages where it is large and the system has them:
-/// what is looked at in no order needs an entry of the processor's table of pages each time.
+/// An empty vector with room for `n` items, on large pages if it is large and the system has them: with small
+/// ones, each access out of order would miss the processor's cache of page addresses.
 pub fn room_for<T>(n: usize) -> Vec<T> {
     let room: Vec<T> = Vec::with_capacity(n);
     #[cfg(target_os = "linux")]

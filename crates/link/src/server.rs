@@ -1,9 +1,8 @@
-//! What serves a queue: a transmitter that asks it for packets, and whoever writes down what happens.
+//! Serves a queue: a transmitter asks it for packets, and the books note each event.
 //!
-//! Departures and timers need no event of their own: they are caught up when anybody looks (an
-//! arrival, a sample, a late caller), each at its exact time and in order, so a queue sees the same
-//! calls as if each were an event. At equal times departures come before timers, and both before
-//! arrivals.
+//! Departures and timers need no event of their own: they are made up for at the next look at the queue (an
+//! arrival, a sample, a late caller), each at its exact time and in order, so a queue sees the same calls as
+//! if each were an event. At equal times departures come before timers, and both before arrivals.
 
 use aqm::{Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng};
 
@@ -26,7 +25,7 @@ pub trait Exit<P> {
     fn send(&mut self, now: u64, meta: &Meta, packet: &mut P) -> u64;
 }
 
-/// What serves a queue. `L` is told of drops and marks, beside the books that are kept here.
+/// Serves a queue and keeps its books. `L` also hears of each drop and mark.
 #[derive(Clone)]
 pub struct Server<L = ()> {
     rng: Rng,
@@ -65,8 +64,8 @@ impl<P: Item, L: Outlet<P>> Outlet<P> for Books<L> {
 }
 
 impl<L> Server<L> {
-    /// Serves an empty queue from time 0 on, which draws from `rng` and has timers if it is `timed`.
-    /// A row of counts is kept for each of `flows` flows; `log` is told of drops and marks.
+    /// Serves an empty queue from time 0 on, which draws from `rng` and has timers if it is `timed`. There is
+    /// a row of counts for each of `flows` flows; `log` hears of drops and marks.
     pub fn new(rng: Rng, timed: bool, flows: usize, log: L) -> Self {
         let books = Books { stats: QueueStats::new(flows), hash: DecisionHash::default(), log };
         Self { rng, free_at: NEVER, timed, books }
@@ -262,7 +261,7 @@ mod tests {
         }
     }
 
-    /// What it was told of.
+    /// The drops and marks that it heard of.
     #[derive(Default)]
     struct Log(Vec<u32>);
 
@@ -320,8 +319,8 @@ mod tests {
         assert_eq!((queue.poll_at().map(Instant::as_nanos), wire.1.len()), (Some(timer), 2));
     }
 
-    /// Whoever looks at each instant at which something is due and whoever looks late decide alike,
-    /// with timers and without.
+    /// A look at each instant at which something is due and one late look give the same decisions, with
+    /// timers and without.
     #[test]
     fn when_anybody_looks_does_not_matter() {
         for aqm in ["droptail", "pie", "codel", "blue", "red-pd"] {

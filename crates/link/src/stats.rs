@@ -54,8 +54,8 @@ impl GroupTally {
     }
 }
 
-/// The groups at a queue, and to which of them each flow belongs; and how long the packets of each flow
-/// that departed had been in the queue, ns. A table that nobody asked for is empty.
+/// The groups at a queue, to which of them each flow belongs, and how long each flow's departed packets had
+/// been in the queue, ns. A table that the run does not need is empty.
 #[derive(Clone, Default, Debug)]
 struct Groups {
     of: Vec<u16>,
@@ -121,7 +121,7 @@ pub struct QueueStats {
     /// A row a flow; empty where flows are not counted.
     flows: Vec<FlowTally>,
     flows_before: Vec<FlowTally>,
-    /// Only where groups are asked for.
+    /// Only if the run measures groups.
     groups: Option<Box<Groups>>,
 }
 

@@ -16,8 +16,8 @@ pub struct Serialiser {
     carry: u64,
     /// Whole ns and carry (rounded up) of the last length, which is mostly the next one too.
     last: (u32, u64, u64),
-    /// What is beside a constant rate and lengths as they are: looked at only where the length is not
-    /// the last one, so that it costs nothing where there is none.
+    /// A varying rate or framing, if any. It is looked at only if the length differs from the last one, so
+    /// that a plain link pays nothing for it.
     special: Option<Box<Special>>,
 }
 
@@ -36,7 +36,7 @@ pub struct Sending {
     pub framing: Framing,
 }
 
-/// In place of a length: none that a packet has.
+/// Stands for no length: no packet is this long.
 const NO_LENGTH: u32 = u32::MAX;
 
 impl Serialiser {
@@ -61,14 +61,14 @@ impl Serialiser {
         self
     }
 
-    /// How long a packet of `len` bytes takes, ns, but for what is carried.
+    /// How long a packet of `len` bytes takes, whole ns without the carried fraction.
     pub fn whole(&self, len: u32) -> u64 {
         let len = self.special.as_ref().map_or(len, |special| special.framing.on_wire(len));
         time(len.into(), self.rate)
     }
 
-    /// When `packets` of `bytes` in all, each as long as their mean, are sent that begin at `start` (ns),
-    /// but for what is carried, ns; [`FAR`](crate::varying::FAR) for never.
+    /// When the last of `packets` is sent if the first begins at `start` (ns), whole ns without the carried
+    /// fraction. They have `bytes` in all and count as equally long; [`FAR`](crate::varying::FAR): never.
     fn finish(&self, start: u64, packets: u32, bytes: u64) -> u64 {
         let Some(special) = &self.special else {
             return start.saturating_add(time(bytes, self.rate));
@@ -172,8 +172,8 @@ impl Transmitter {
         self.serialiser = Serialiser::new(rate).with(sending);
     }
 
-    /// What is being sent at `now` (ns), `len` bytes, begins again unless it is sent sooner without that.
-    /// Returns how much sooner it is sent, ns.
+    /// The packet under way at `now` (ns), of `len` bytes, starts again unless it would end sooner by going
+    /// on. Returns how much sooner it is sent, ns.
     pub fn send_again(&mut self, now: u64, len: u32) -> u64 {
         let before = self.free_at;
         if before > now {

@@ -59,7 +59,7 @@ impl Varying {
             until -= rounds * self.round;
             began = began.saturating_add(rounds.saturating_mul(period.into()));
         }
-        // What is done in this step is less than that, and enough with the next one.
+        // The work in this step is less than that, and enough together with the next step.
         let step = self.before.partition_point(|&before| before < until).saturating_sub(1);
         let (from, rate) = steps[step];
         let left = until - self.before[step];
@@ -101,10 +101,11 @@ pub fn mean(rates: &Steps<u64>) -> f64 {
     }
 }
 
-/// The shortest time for which a rate may hold that a queue is told of, ns: telling takes time.
+/// The shortest time, ns, for which a rate may hold if queues hear of each new rate, since each notice takes
+/// time.
 pub const LEAST_TOLD: u64 = 1_000_000;
 
-/// The last rate in bit/s up to `now` (ns) that is none of an outage, if there was one.
+/// The last rate up to `now` (ns) that is not an outage, if there was one.
 pub fn told_at(rates: &Steps<u64>, now: u64) -> Option<Rate> {
     let (step, _) = rates.locate(now);
     let before = rates.period().filter(|&period| now >= period).map(|_| rates.steps());
@@ -112,7 +113,7 @@ pub fn told_at(rates: &Steps<u64>, now: u64) -> Option<Rate> {
     steps.rev().find_map(|&(_, rate)| Rate::new(rate))
 }
 
-/// What a queue is told of rates in bit/s.
+/// Rates in bit/s as a queue hears of them.
 pub fn told(rates: &Steps<u64>) -> Rates {
     let steps = rates.steps().iter();
     Rates {
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(varying(&[(0, 8_000_000), (MS, 0)], false).finish(MS / 2, 1000u32), FAR);
     }
 
-    /// Rounds of 10 ms that begin with an outage: what a queue is told there is of the round before.
+    /// Rounds of 10 ms that begin with an outage: during it the queue's last news is from the round before.
     #[test]
     fn a_queue_is_told_of_no_outage() {
         let rates = Steps::new(&[(0, 0), (5 * MS, 8_000_000), (10 * MS, 0)], true).unwrap();
@@ -171,8 +172,8 @@ mod tests {
         assert_eq!(varying(&[(0, 0), (MS, 0)], true).finish(5, 1000u32), FAR);
     }
 
-    /// The same work in any pieces takes the same time, which is that of the integral: 70 Mb in a
-    /// round of 7 ms of 10, 0 and 20 Mb/s.
+    /// Work takes the same time in any pieces, that of the integral: 70 Mb in a round of 7 ms of 10, 0 and 20
+    /// Mb/s.
     #[test]
     fn the_long_run_rate_is_exact() {
         let rows = [(0, 10_000_000), (3 * MS, 0), (5 * MS, 20_000_000), (7 * MS, 0)];

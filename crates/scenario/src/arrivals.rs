@@ -1,4 +1,4 @@
-//! Files that a scenario names, handed in by whoever may open them, and the packets of a capture, as a
+//! Files that a scenario names, handed in by a caller that may open them, and the packets of a capture, as a
 //! source sends them.
 
 use aqm::{Duration, Ecn};

@@ -203,7 +203,7 @@ fn plain(cell: &str) -> String {
     }
 }
 
-/// From so many seconds on a first time is one since 1970: it is that of 2001.
+/// If the first time is at least this many seconds (those of 2001), times count from 1970.
 const SINCE_1970: u64 = 1_000_000_000;
 /// The most that a bare column of Mbit/s may hold: more is likely in bit/s or kbit/s.
 const MOST_BARE: f64 = 1e5;
@@ -258,9 +258,9 @@ const MS: u64 = 1_000_000;
 /// Bytes of an opportunity of mahimahi.
 const OPPORTUNITY: u32 = 1500;
 
-/// Mahimahi's lines as rates: all opportunities of a millisecond, that is of its end, spread over it,
-/// so that a full queue's packets of 1500 bytes leave in the same millisecond as there. An opportunity
-/// at 0 counts as one of the first. What does not repeat goes on at the mean rate.
+/// Mahimahi's lines as rates. Mahimahi names the end of a millisecond; its opportunities are spread over that
+/// millisecond, so that a full queue's packets of 1500 bytes leave in the same millisecond as in mahimahi. An
+/// opportunity at 0 counts to the first millisecond. A course that does not repeat goes on at the mean rate.
 fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
     let bits = u64::from(OPPORTUNITY) * 8;
     let mut rows: Vec<(u64, u64)> = Vec::new();
@@ -282,7 +282,7 @@ fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
         match rows.last_mut() {
             Some(row) if row.0 == ms * MS => row.1 += bits * 1000,
             _ => {
-                // The millisecond behind the last one with an opportunity has none, but for this.
+                // The rate falls to 0 in the millisecond after the last one with an opportunity.
                 if let Some(&(before, _)) = rows.last()
                     && before + MS < ms * MS
                 {
@@ -536,7 +536,7 @@ mod tests {
             _ = read(&LOSS, &text, repeat);
         }
 
-        /// What mahimahi has comes back as it was.
+        /// Mahimahi's opportunities come back unchanged.
         #[test]
         fn opportunities_come_back(gaps in prop::collection::vec(0u64..5, 1..200)) {
             let times = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) });

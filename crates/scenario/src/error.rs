@@ -49,10 +49,10 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// What is wrong with a value that is not among those allowed.
+/// The problem of a value that is not among those allowed.
 const NOT_ALLOWED: &str = "not allowed";
 
-/// What is wrong with a key that is none.
+/// The problem of a key that does not exist.
 pub(crate) const UNKNOWN_KEY: &str = "unknown key";
 
 /// A complaint about a key, before it is known where the key stands.
@@ -74,8 +74,8 @@ impl Complaint {
         Self::wrong(key, NOT_ALLOWED).allowed(allowed)
     }
 
-    /// About a key, with what is wrong, where that is more than a value that is not allowed: a key that
-    /// is missing, a file that cannot be read.
+    /// About a key, with a problem other than a value that is not allowed: a missing key, a file that cannot
+    /// be read.
     pub fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Self {
         let (allowed, hint) = (String::new(), String::new());
         let mut problem = problem.into();
@@ -136,8 +136,8 @@ pub(crate) fn known(word: &str) -> Option<&'static str> {
     }
 }
 
-/// What serde says, in words of the file: its fields are keys, and of a value of a wrong type the value
-/// and what is allowed are told beside.
+/// Serde's message in words of the file: fields are keys. For a value of a wrong type, the value and what is
+/// allowed stand elsewhere in the error.
 fn in_words(message: &str) -> String {
     let named = |what: &str| message.strip_prefix(what).and_then(|rest| rest.split('`').next());
     if message.starts_with("invalid type: ") || message.starts_with("invalid value: ") {
@@ -180,7 +180,7 @@ fn shown(text: &str, span: Range<usize>) -> String {
     beginning(text.get(span).unwrap_or_default())
 }
 
-/// What is wrong, for people: its first line as far as it is short, and nothing that a terminal would act
+/// The faulty text for people: the beginning of its first line, without characters that a terminal would act
 /// upon.
 pub(crate) fn beginning(text: &str) -> String {
     const MOST: usize = 60;

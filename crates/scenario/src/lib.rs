@@ -1,5 +1,5 @@
-//! Scenario files: one run as TOML. Read once into types; what is wrong is said with file, line,
-//! key, value, what is allowed, and a hint.
+//! Scenario files: one run as TOML, read once into types. An error names file, line, key, value, what is
+//! allowed, and a hint.
 
 pub mod arrivals;
 pub mod course;
@@ -130,7 +130,7 @@ impl Scenario {
         let toml = |e| ScenarioError::from_toml(&e, text, file);
         let root = DeTable::parse(text).map_err(toml)?;
         let traffic = read_groups(root.get_ref());
-        // What is wrong before the groups is said first.
+        // An error outside the groups is reported first.
         let mut scenario = Self::deserialize(Deserializer::from(root)).map_err(toml)?;
         scenario.traffic = traffic.map_err(|unread| match unread {
             Unread::Toml(e) => toml(e),

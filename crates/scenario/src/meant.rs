@@ -1,4 +1,4 @@
-//! What was probably meant by a key that is not there.
+//! Guesses the key that was meant by one that does not exist.
 
 use aqm::any::FILTERS;
 use aqm::{About, CATALOG};

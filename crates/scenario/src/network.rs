@@ -99,11 +99,11 @@ pub struct LinkSpec {
     pub rate: Text<Rate>,
     /// Propagation delay.
     pub delay: Text<Duration>,
-    /// Whether there is the same link back. Its wire draws random numbers of its own.
+    /// Whether there is an equal link back. Its wire draws its own random numbers.
     #[serde(default = "crate::defaults::yes")]
     pub duplex: bool,
-    /// The rate over time. Queue disciplines that are told the rate of their link, and sizes in `bdp`,
-    /// go by `rate` all the same.
+    /// The rate over time. Queue disciplines that use the rate of their link, and sizes in `bdp`, still go by
+    /// `rate`.
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub rate_trace: Option<Course>,
@@ -116,19 +116,19 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub loss_trace: Option<Course>,
-    /// Each packet takes up to so much longer, uniform.
+    /// Each packet takes longer by a random time, uniform from 0 to this.
     #[serde(default = "crate::defaults::zero", skip_serializing_if = "is_default")]
     pub jitter: Text<Duration>,
     /// Whether packets may overtake others, by `jitter` or when the delay gets shorter.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reorder: bool,
-    /// Packets lost on the wire, behind the queue: each with a probability, or in bursts.
+    /// Packets lost on the wire, after the queue: each with a probability, or in bursts (Gilbert–Elliott).
     #[serde(default = "no_loss", skip_serializing_if = "is_default")]
     pub loss: Text<Loss>,
     /// The probability that a packet comes out of the wire twice.
     #[serde(default = "never", skip_serializing_if = "is_default")]
     pub duplicate: Text<Probability>,
-    /// The probability that a packet is damaged on the wire. The node behind it discards it.
+    /// The probability that a packet is damaged on the wire. The next node discards it.
     #[serde(default = "never", skip_serializing_if = "is_default")]
     pub corrupt: Text<Probability>,
     /// What a packet takes on the wire beside its own bytes, in words of `tc cake`: `pppoe-ptm`,
@@ -205,7 +205,7 @@ impl Delays {
     }
 }
 
-/// A preset network, with everything that was said of it beside.
+/// A preset network with the scenario's overrides.
 struct Whole {
     rate: Rate,
     delay: Duration,
@@ -219,7 +219,7 @@ struct Whole {
 }
 
 impl Network {
-    /// What the preset says, where nothing else was said.
+    /// The preset's values, where the scenario does not override them.
     fn whole(&self, preset: Preset) -> Whole {
         let (nodes, rate, delay_ms, access_rate, access_delay_ms) = match preset {
             Preset::Feng => (5, 45, 10, 100, 20),

@@ -1,10 +1,10 @@
-//! Algorithms and congestion controllers that are brought along in the scenario itself, as classes of
-//! another language.
+//! Users' own algorithms and congestion controllers, which the scenario itself contains as classes of another
+//! language.
 //!
-//! A queue names one as `aqm = "python:FILE:CLASS"`, a group of traffic as `transport`. The text of the
-//! file becomes part of the scenario when it is read: what was run then follows from the canonical
-//! scenario alone, on any machine, and another text makes another scenario. Who can run such a text says
-//! so once, with [`provide`].
+//! A queue names one as `aqm = "python:FILE:CLASS"`, a group of traffic as `transport`. The text of the file
+//! becomes part of the scenario when it is read: the canonical scenario alone then determines the run, on any
+//! machine, and another text makes another scenario. A host that can run such texts registers once, with
+//! [`provide`].
 
 use std::sync::OnceLock;
 
@@ -50,7 +50,7 @@ pub struct Class<'a> {
     pub code: &'a str,
 }
 
-/// Who runs classes. The keys of complaints are those of a queue or a group of traffic: `aqm` or
+/// A host that runs classes. The keys in its complaints are those of a queue or a group of traffic: `aqm` or
 /// `transport`, `params.KEY`.
 pub trait Own: Sync {
     /// All parameters with `settings` over the defaults, as canonical text.
@@ -82,7 +82,7 @@ pub fn provide(own: &'static dyn Own) {
     let _ = PROVIDER.set(own);
 }
 
-/// Who runs classes here.
+/// The host that runs classes here.
 pub(crate) fn provider(role: Role) -> Result<&'static dyn Own, Complaint> {
     PROVIDER.get().copied().ok_or_else(|| {
         Complaint::wrong(role.key(), "a class in Python, which only the Python package can run")

@@ -40,8 +40,8 @@ pub struct QueueSpec {
     /// The filter's parameters; `bluewater explain policer` lists them, and `red-pd` those before RED's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prefilter_params: BTreeMap<String, Parameter>,
-    /// Whether the algorithm is told each new rate of a link with `rate_trace`; else it learns of it by
-    /// its departures, as in reality.
+    /// Whether the algorithm knows each new rate of a link with `rate_trace`; otherwise it only sees its
+    /// departures, as in reality.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_rate: bool,
 }

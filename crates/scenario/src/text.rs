@@ -16,7 +16,7 @@ pub(crate) const HINT: char = '\u{1f}';
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Text<T>(pub T);
 
-/// What a schema tells of a quantity.
+/// A quantity's description in a schema.
 pub trait Quantity: FromStr<Err = TextError> + Display {
     /// Name in the schema.
     const NAME: &'static str;

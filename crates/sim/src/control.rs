@@ -1,4 +1,4 @@
-//! Congestion controllers that are brought along: what one is told, and what it gives.
+//! Users' own congestion controllers: what a controller learns, and what it decides.
 //!
 //! The sender measures round trips and delivery rates, finds losses by time (RACK-TLP, RFC 8985), says
 //! when a recovery begins and ends, and spaces packets; a [`Controller`] decides how much may be under
@@ -177,7 +177,7 @@ pub struct Congestion {
     pub in_flight: u64,
     /// Found lost just now.
     pub lost: u64,
-    /// Packets that are told just now to have been marked.
+    /// Packets that were just reported as marked.
     pub ce: u64,
     /// The number of the first packet that was not sent yet: the episode ends once those below have
     /// arrived.
@@ -228,7 +228,7 @@ pub struct Ack {
     pub delivered: u64,
     /// Delivered when that packet was sent.
     pub prior_delivered: u64,
-    /// What was lost since that packet was sent.
+    /// The losses since that packet was sent.
     pub lost: u64,
     /// Under way when it was sent, with it.
     pub tx_in_flight: u64,
@@ -242,7 +242,7 @@ pub struct Ack {
     pub round_start: bool,
     /// The window was used: it may grow (RFC 9002 §7.8).
     pub window_limited: bool,
-    /// A recovery goes on that did not begin with a timeout, or a mark is told.
+    /// A recovery that did not begin with a timeout goes on, or a mark is reported.
     pub in_recovery: bool,
 }
 

@@ -3,7 +3,7 @@
 use aqm::Ecn;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, UdpHeader};
 
-/// Who sends a packet to whom.
+/// The source and the destination of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ends {
     /// The sender's address.

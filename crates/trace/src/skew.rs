@@ -6,11 +6,11 @@
 //! - *Persistence* (Fig. 5): the flows that carry x % of the bytes of a window carry y % of those
 //!   of the window after it.
 //!
-//! Windows follow each other from the first packet on. Each counts the same in a mean; one in which
-//! nothing was sent is left out, and so is the last, which the capture's end cuts, unless it is the
-//! only one. A share of flows that is no whole number of them takes the last flow in part. What is
-//! not IP belongs to no flow and is only counted. Where a table was full, the merged flows count as
-//! flows of equal size, and as gone in the next window.
+//! Windows follow each other from the first packet on. Each counts the same in a mean; one in which nothing
+//! was sent is left out, and so is the last, which the capture's end cuts, unless it is the only one. A share
+//! of flows that is no whole number of them takes the last flow in part. Packets other than IP belong to no
+//! flow and are only counted. Where a table was full, the merged flows count as flows of equal size, and as
+//! gone in the next window.
 
 use std::hash::RandomState;
 
@@ -19,10 +19,10 @@ use wire::Flow;
 use crate::Packet;
 use crate::flows::{FlowTable, Others, Record};
 
-/// The shares of flows for which skew is told.
+/// The shares of flows for which skew is reported.
 pub const SHARES: [f64; 16] =
     [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2, 0.3, 0.5, 1.0];
-/// Persistence is told for 1/20, 2/20 … of a window's bytes.
+/// Persistence is reported for 1/20, 2/20 … of a window's bytes.
 pub const LEVELS: usize = 20;
 
 /// What is measured.

@@ -11,10 +11,10 @@
 //! | any fragment, also the first | nothing, so that all fragments of a datagram are one flow |
 //! | other protocols, or cut off before the ports | nothing |
 //!
-//! IPv6 extension headers and AH are passed over to the transport behind them, up to
-//! [`MAX_EXTENSIONS`]; the protocol of an IPv6 fragment is 44, since only its first fragment tells the
-//! transport for sure (RFC 8200 §4.5). What is neither IPv4 nor IPv6, or not sound, is one flow
-//! that cannot be marked; on Ethernet [`stations`] tells more of it.
+//! IPv6 extension headers and AH are passed over to the transport behind them, up to [`MAX_EXTENSIONS`]; the
+//! protocol of an IPv6 fragment is 44, since only its first fragment tells the transport for sure (RFC 8200
+//! §4.5). All packets that are neither IPv4 nor IPv6, or not sound, are one flow that cannot be marked; on
+//! Ethernet [`stations`] tells them apart.
 //!
 //! Tunnels are judged by their outer header, which is the one that routers mark (RFC 6040). Where IP
 //! is carried by something else than IP, its header is looked for behind that:

@@ -44,7 +44,8 @@ def advise(
     rate: Annotated[
         str,
         typer.Option(
-            help="Rate of the link in one direction: what leaves by --interface. For a home's line "
+            help="Rate of the link in one direction: traffic that leaves by --interface. For a "
+            "home line "
             "give --down and --up."
         ),
     ] = Link.rate,
@@ -60,12 +61,12 @@ def advise(
     ] = None,
     framing: Annotated[
         str,
-        typer.Option(help="Framing in the words of tc cake: pppoe-ptm, docsis, overhead 44 atm."),
+        typer.Option(help="Framing, as `tc cake` writes it: pppoe-ptm, docsis, overhead 44 atm."),
     ] = "",
     rtt: Annotated[
         list[str] | None,
         typer.Option(
-            help="Round-trip time without queueing; more of them spread the flows.",
+            help="Round-trip time without queueing; repeat it to spread the flows over several.",
             show_default=" and ".join(Link.rtt),
         ),
     ] = None,
@@ -99,11 +100,11 @@ def advise(
 ) -> None:
     """Recommend a queue discipline for a link, with reasons and the commands to type.
 
-    Simulates every discipline that the box can run, at the rates that you type on it, with the same
-    random numbers, and ranks them by throughput and fairness of bulk flows and by delay and loss of
-    calls and games together. A star marks a discipline that is as good as the first (worth less by
-    under 0.1: a tenth of the throughput, 1 % of loss), a question mark one that these seeds cannot
-    place.
+    Simulates every discipline that the box can run, at the rates of the printed commands and with
+    the same random numbers. It ranks them by throughput and fairness of bulk flows, and by delay
+    and loss of calls and games. A star marks a discipline as good as the first: it is worth less by
+    under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that these
+    seeds cannot tell.
     """
     link = Link(
         rate, down, up, margin, framing, tuple(rtt or Link.rtt), bulk, transport, calls, games,
@@ -144,7 +145,7 @@ def advise(
         for name, why_not in LEFT_OUT.items():
             note(f"note: {name} is no candidate: it {why_not}")
     if unclear := sum(each.undecided for each in advice.ranked):
-        note(f"note: {unclear} with ?: {reps} seeds cannot tell; try --reps {4 * reps}")
+        note(f"note: {unclear} with ?: {reps} seeds cannot place them; try --reps {4 * reps}")
     out.print(f"\nAdvice: [bold]{best.name}[/bold]")
     for way, told in why.items():
         out.print(f"{way.capitalize()}{': ' if way else ''}{'; '.join(told)}.")
@@ -153,8 +154,8 @@ def advise(
         out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
     typed = ", ".join(f"{link.shaped(way)} of {link.ways[way]} {way}".rstrip() for way in link.ways)
     note(
-        f"note: the rates are below the link's ({typed}), so that packets wait here and not in a "
-        "modem's queue; without one, --margin 0"
+        f"note: the commands shape below the link's rate ({typed}), so that packets wait here and "
+        "not in a modem; without a modem use --margin 0"
     )
     measured_delays = delay_table(advice.results)
     if delays:

@@ -76,7 +76,7 @@ def compare(
     aqms: Annotated[
         list[str],
         typer.Argument(
-            help="Queue disciplines; `bluewater list` has them. With parameters of its own: "
+            help="Queue disciplines; `bluewater list` has them. With its own parameters: "
             "red:max_p=0.2,gentle=true; a class in Python: my.py:Mine."
         ),
     ],
@@ -84,30 +84,34 @@ def compare(
     rtt: Annotated[
         list[str] | None,
         typer.Option(
-            help="Round-trip time without queueing; more of them spread the flows.",
+            help="Round-trip time without queueing; repeat it to spread the flows over several.",
             show_default=str(Setup.rtt),
         ),
     ] = None,
-    flows: Annotated[int, typer.Option(min=1, help="TCP connections that always have data.")] = 100,
+    flows: Annotated[int, typer.Option(min=1, help="Bulk TCP flows.")] = 100,
     buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     warmup: Annotated[
         str,
-        typer.Option(help="Left out of the numbers.", show_default="a third of the duration"),
+        typer.Option(
+            help="Time at the start that the numbers leave out.",
+            show_default="a third of the duration",
+        ),
     ] = "",
     transport: Annotated[
         str,
         typer.Option(
             help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's. `python:FILE:CLASS` is TCP "
-            "with a congestion controller of your own."
+            "with your own congestion controller."
         ),
     ] = "sack",
     preset: Annotated[
         str,
         typer.Option(
             metavar="|".join(PRESETS),
-            help="TCP as it is today, as Linux 6.1 has it or as the RFCs recommend: an initial "
-            "window of ten, losses told by time, packets of 1500 bytes.",
+            help="Modern TCP, as in Linux 6.1 (linux) or as the RFCs recommend (modern): an "
+            "initial "
+            "window of ten, losses detected by time, packets of 1500 bytes.",
         ),
     ] = "",
     ecn: Annotated[bool, typer.Option(help="Connections and queues use ECN.")] = True,
@@ -118,9 +122,10 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="KIND:AMOUNT",
-            help="Other traffic beside them: cubic:10 for so many flows "
-            f"({', '.join(FLOWS)}), cbr:2mbit for datagrams that yield to nothing, web:20 for so "
-            "many users, call:2 and game:1 for voice calls of 86 kb/s and games of 72 kb/s.",
+            help=f"Other traffic beside them: cubic:10 for ten flows ({', '.join(FLOWS)}), "
+            "cbr:2mbit "
+            "for datagrams that ignore congestion, web:20 for 20 web users, call:2 and game:1 for "
+            "voice calls of 86 kb/s and games of 72 kb/s.",
         ),
     ] = None,
     delays: waits.Delays = False,
@@ -144,10 +149,10 @@ def compare(
     modern`. Disciplines have their defaults, RED its authors' constants and thresholds
     of ours; `--set queue.0.params.preset=feng` shows the BLUE paper's.
 
-    With --reps each number is the mean over seeds with half its 95 % interval; a star says that it
-    differs from that of the first discipline, by the interval of the differences seed by seed.
-    The picture is of the first seed. For a paper: `--table table.tex --picture figure.pdf --size
-    column`.
+    With --reps each number is the mean over seeds with half its 95 % interval. A star marks a
+    number that differs from the first discipline's, by the interval of the differences seed by
+    seed. The picture shows the first seed. For a paper: `--table table.tex --picture figure.pdf
+    --size column`.
     """
     check_outputs(table, picture, size)
     setup = Setup(
@@ -188,7 +193,7 @@ def compare(
             show(more)
         if len(many) > 1:
             note(f"± half the 95 % interval of the mean over {len(many)} seeds")
-            note(f"* differs from {first[0][0]}: the 95 % interval of the differences leaves out 0")
+            note(f"* differs from {first[0][0]}: the 95 % interval of the differences excludes 0")
         out.print(str(drawn.resolve()), soft_wrap=True)
         if all_kinds:
             beside = drawn.with_name(f"{drawn.stem}-delays{picture.suffix if picture else ''}")
@@ -203,7 +208,7 @@ def compare(
 
 
 def _beside(found: Sweep, grouped: bool, delays: pl.DataFrame | None) -> Iterator[Table]:
-    """Tables of groups of flows, and of all kinds of delays where they were measured."""
+    """Yields the tables by group of flows, and that of delays if they were measured."""
     if grouped:
         yield _by_group(found, "throughput of", _rates, _megabits)
     if delays is not None:
@@ -214,11 +219,11 @@ def _beside(found: Sweep, grouped: bool, delays: pl.DataFrame | None) -> Iterato
 
 def _twice(aqms: Sequence[str]) -> list[str]:
     again = [each for each in dict.fromkeys(aqms) if aqms.count(each) > 1]
-    return [f"named more than once, and run once: {', '.join(again)}"] if again else []
+    return [f"repeated names are run once: {', '.join(again)}"] if again else []
 
 
 def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:
-    """Which settings are shown of disciplines that have several named sets of them."""
+    """A remark on disciplines with presets: the table shows their defaults."""
     if any(key.startswith("queue.0.params") for key in setup.settings or {}):
         return []
     sets = {
@@ -228,11 +233,11 @@ def _presets(aqms: Sequence[str], setup: Setup) -> list[str]:
     found = [f"{aqm} ({sets[aqm]})" for aqm in dict.fromkeys(aqms) if sets.get(aqm)]
     if not found:
         return []
-    return [f"these ran with their defaults, and have presets: {', '.join(found)}"]
+    return [f"these ran with their defaults; they also have presets: {', '.join(found)}"]
 
 
 def _rates(run: Result) -> dict[str, float]:
-    """What flows of each group get together, in bit/s."""
+    """The total throughput of each group of flows, bit/s."""
     rates: dict[str, float] = {}
     for group, rate in run.flows.select("group", "throughput_bps").iter_rows():
         rates[group] = rates.get(group, 0.0) + rate
@@ -240,7 +245,7 @@ def _rates(run: Result) -> dict[str, float]:
 
 
 def _waits(run: Result) -> dict[str, dict[str, float]]:
-    """How long packets of each group are in the queue, in s, if that was measured."""
+    """Queueing delay of each group's packets, s; empty if it was not measured."""
     here = run.delays.filter(run.delays["queue"] == run.summary["queue"])
     names = ("delay_p50_s", "delay_p99_s")
     return {row["group"]: {name: row[name] for name in names} for row in here.to_dicts()}
@@ -261,14 +266,14 @@ def _median_and_tail(waits: list[dict[str, float]]) -> str:
 def _by_group(
     found: Sweep, title: str, of: Callable[[Result], dict[str, T]], shown: Callable[[list[T]], str]
 ) -> Table:
-    """What each kind of flow gets where others are beside them; means over seeds."""
+    """A table of one quantity by discipline and group of flows; means over seeds."""
     every: dict[str, dict[str, list[T]]] = {}
     for at, run in found.results():
         for group, value in of(run).items():
             every.setdefault(str(at["aqm"]), {}).setdefault(group, []).append(value)
     table = Table(box=None, padding=(0, 1), header_style="bold")
     table.add_column(title, style="cyan", no_wrap=True)
-    # Where nothing of a group came through, it has no delay.
+    # A group that delivered nothing has no delay.
     names = list(dict.fromkeys(group for groups in every.values() for group in groups))
     for group in names:
         table.add_column(group, justify="right")
@@ -303,12 +308,12 @@ METRICS = (
 
 
 def overview(found: Sweep, base: str) -> Overview:
-    """The table: with several seeds a star where one differs from ``base``."""
+    """The table; with several seeds a star marks a number that differs from ``base``."""
     over = found.summary(METRICS)
     decisions: dict[str, set[str]] = {}
     for at, run in found.results():
         decisions.setdefault(str(at["aqm"]), set()).add(run.decision_hash)
-    # Where the seed changes nothing an interval of ±0 says nothing.
+    # If the seed changes nothing, an interval of ±0 says nothing.
     apart = {
         (row["aqm"], row["metric"])
         for row in found.differences("aqm", base, METRICS).to_dicts()

@@ -1,4 +1,4 @@
-"""Where words go: data to stdout, everything else to stderr."""
+"""Output of the commands: data goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from bluewater.study.execution.task import Failure
 
 _FILE_WIDTH = 140
-"""Columns of a table that goes to a file or a pipe."""
+"""Width in columns of a table that goes to a file or a pipe."""
 
 
 _CUT = "…"
-"""With what Rich ends a word that it cuts."""
+"""Rich ends a word that it cuts with this."""
 
 
 class _Out(Console):
@@ -59,7 +59,7 @@ def table(title: str, columns: tuple[str, ...], rows: list[Any]) -> Table:
 
 
 def show(table: Table, heads: Sequence[int] = (0,), wants: int = 0) -> None:
-    """Prints a table, or where a word of it would be cut on the terminal a paragraph a row.
+    """Prints a table; if the terminal would cut a word of it, a paragraph for each row.
 
     Args:
         table: The table.
@@ -82,10 +82,10 @@ def show(table: Table, heads: Sequence[int] = (0,), wants: int = 0) -> None:
 
 
 def show_overview(shown: Overview) -> None:
-    """Prints a table of means: in as few lines a row as the terminal is wide for.
+    """Prints a table of means, in as few lines a row as the terminal's width allows.
 
-    Where half the intervals do not fit beside the means they stand below them; where that does not
-    fit either, the names are broken, and then the columns make several tables.
+    Half intervals that do not fit beside the means stand below them. If that does not fit either,
+    names are broken into lines, and then the columns make several tables.
     """
     for below in (False, True):
         made = _overview(shown, below)
@@ -113,14 +113,14 @@ def _wide(shown: Overview, places: Sequence[int]) -> int:
 
 
 def _width(made: Table) -> int:
-    """The columns that a table takes where nothing of it is cut."""
+    """The width in columns of a table if nothing is cut."""
     return Measurement.get(out, out.options.update(max_width=_ANY), made).maximum
 
 
 _BESIDE = 2
-"""Columns between those of a table."""
+"""Width of the gap between two columns of a table."""
 _SHORTEST = 12
-"""Letters of a name that may be broken."""
+"""Names of more letters than this may be broken."""
 _ANY = 10_000
 """More columns than a terminal has."""
 
@@ -132,11 +132,11 @@ def _of(shown: Overview, places: Sequence[int]) -> Overview:
 
 
 def _overview(shown: Overview, below: bool, most: int | None = None) -> Table:
-    """The table with half the intervals beside the means or below them.
+    """The table with half intervals beside the means or below them.
 
     Args:
-        shown: What it shows.
-        below: Whether they are below, and each word of a head in a line of its own.
+        shown: The means.
+        below: Whether half intervals stand below, and each word of a head on its own line.
         most: The width of a column of text.
     """
     made = Table(box=None, padding=(0, 1), header_style="bold", title_justify="left")
@@ -172,7 +172,7 @@ def _cell(cell: Cell, below: bool) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with nothing in it taken for markup."""
+    """The text with Rich's markup escaped."""
     return text.replace("[", r"\[")
 
 
@@ -182,10 +182,10 @@ def note(text: str) -> None:
 
 
 def note_failures(failures: Iterable[Failure]) -> None:
-    """Says which runs failed and why, a reason once: the seeds of a run have the same."""
+    """Prints which runs failed and why; a reason once, since seeds of a run share it."""
     alike: dict[str, list[Failure]] = {}
     for failure in failures:
-        # In a class of one's own the packet's time is another for each seed.
+        # An error of a user's class names the packet's time, which differs with the seed.
         alike.setdefault(_WHEN.sub("", failure.reason), []).append(failure)
     for first, *others in alike.values():
         more = f" (and {len(others)} more in the same way)" if others else ""

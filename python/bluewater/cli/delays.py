@@ -25,7 +25,7 @@ Delays = Annotated[
 
 
 def shown(delays: pl.DataFrame) -> Table:
-    """A row a discipline and group of flows, a column a kind; means over seeds of the quantiles."""
+    """The table: a row per discipline and group, a column per kind of delay, means over seeds."""
     made = Table(box=None, padding=(0, 1), header_style="bold")
     made.add_column(f"delay {', '.join(QUANTILES)}", style="cyan", no_wrap=True)
     several = delays["group"].n_unique() > 1
@@ -48,7 +48,7 @@ def _cell(quantiles: tuple[float, ...] | None) -> str:
 
 
 def picture(title: str, delays: pl.DataFrame, stem: Path, size: str | None = None) -> Path:
-    """Draws them; gives the first file, which is the PNG where the name has no ending."""
+    """Draws the delays; returns the first file, the PNG if the name has no ending."""
     from bluewater.plots.delays import figure  # noqa: PLC0415 - matplotlib takes long
     from bluewater.plots.files import save  # noqa: PLC0415
 

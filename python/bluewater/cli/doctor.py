@@ -19,7 +19,7 @@ def add(app: typer.Typer) -> None:
 
 @example("bluewater doctor", "bluewater doctor --json")
 def doctor(json: Json = False) -> None:
-    """Check the installation, and print how to mend each problem."""
+    """Check the installation, and print how to fix each problem."""
     found = []
     for check in examine.checks():
         found.append(check)

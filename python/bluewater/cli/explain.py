@@ -1,4 +1,4 @@
-"""``explain``: what a queue discipline does, what its parameters mean, what it remembers."""
+"""``explain``: a queue discipline's rule, parameters, signals and state."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bluewater.own import entry as own_entry
 from bluewater.text import percent
 
 _WITH_BINS = ("sfb", "sfred")
-"""Queue disciplines that the advice on bins is for."""
+"""Queue disciplines with bins, for which `explain` advises on their number."""
 
 _DRAWN_LEVELS = 9
-"""Feng02 Fig. 17 draws up to nine levels."""
+"""Most levels in the picture, as in Feng02 Fig. 17."""
 
 
 def add(app: typer.Typer) -> None:
@@ -39,26 +39,29 @@ def explain(
         str, typer.Argument(help="A queue discipline, such as blue, or python:FILE:CLASS.")
     ],
     buffer: Annotated[
-        str, typer.Option(help="Buffer for which its state is counted: 100p or 200kB.")
+        str, typer.Option(help="Buffer for which its memory is counted: 100p or 200kB.")
     ] = "100p",
     bins: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="Bins in all, for advice on sfb.")
+        int | None,
+        typer.Option(min=1, max=1_000_000, help="Total number of bins, for advice on sfb."),
     ] = None,
     nonresponsive: Annotated[
         int | None,
-        typer.Option(min=0, max=1_000_000, help="Nonresponsive flows to expect, for that advice."),
+        typer.Option(min=0, max=1_000_000, help="Expected nonresponsive flows, for advice on sfb."),
     ] = None,
     out_: Annotated[
         Path | None,
-        typer.Option("--out", help=f"Folder for the picture of it. [default: {DEFAULT_OUT}]"),
+        typer.Option(
+            "--out", help=f"Folder for the picture of that advice. [default: {DEFAULT_OUT}]"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Explain a queue discipline: parameters, presets, signals, and what it remembers.
+    """Explain a queue discipline: parameters, presets, signals, and its memory.
 
-    With --bins and --nonresponsive it says how many levels sfb should have, and draws the
-    probability of a misclassified flow for up to nine levels, as PNG, SVG, PDF and CSV (with --json
-    only if --out says where).
+    With --bins and --nonresponsive it advises how many levels sfb should have. It draws the
+    probability that sfb misclassifies a flow, for up to nine levels, as PNG, SVG, PDF and CSV;
+    with --json only if --out names a folder.
     """
     catalog = _core.catalog()
     disciplines = {entry["name"]: entry for entry in catalog["aqms"]}
@@ -73,7 +76,7 @@ def explain(
         ]
         if having:
             raise InputError(
-                f"'{aqm}' is no queue discipline, but a parameter or a signal of some",
+                f"'{aqm}' is not a queue discipline, but a parameter or a signal of some",
                 allowed=", ".join(having),
                 hint=f"`bluewater explain {having[0]}` explains it",
             )
@@ -86,13 +89,13 @@ def explain(
             allowed="--bins, --nonresponsive and --out with " + " or ".join(_WITH_BINS),
         )
     entry = dict(entries[aqm])
-    if aqm in disciplines:  # what an object of Python's remembers is Python's affair
+    if aqm in disciplines:  # the memory of a Python object is not known
         entry["state"] = _state(aqm, buffer)
     advised = None
     if asked != (None, None, None):
         if bins is None or (nonresponsive is None and out_ is None):
             raise InputError(
-                "the advice needs a number of bins and of flows",
+                "advice on sfb needs the number of bins and of nonresponsive flows",
                 key="--bins" if bins is None else "--nonresponsive",
                 hint="as in --bins 46 --nonresponsive 8",
             )
@@ -118,7 +121,7 @@ def _state(aqm: str, buffer: str) -> dict[str, int]:
         return _core.state(aqm, buffer)
     except ValueError as error:
         raise InputError(
-            f"{aqm} cannot have this buffer",
+            f"not a buffer of {aqm}",
             key="--buffer",
             value=buffer,
             allowed="packets (100p) or bytes (200kB)",

@@ -1,4 +1,4 @@
-"""``explore``: what a paper's claims depend on of what it leaves open."""
+"""``explore``: how a paper's claims depend on what the paper leaves open."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def explore(
     size: Annotated[
         str,
         typer.Option(
-            "--size", help="explore (for most the full size with three seeds), full or quick."
+            "--size",
+            help="explore (the full size with three seeds unless a file says otherwise), full or "
+            "quick.",
         ),
     ] = SIZE,
     quick: Quick = False,
@@ -66,11 +68,11 @@ def explore(
         typer.Option(
             "--hold-out",
             min=0,
-            help="Keep every Nth claim out of the search, to check its result; 0: none.",
+            help="Hold every Nth claim out of the search, to check its result; 0: none.",
         ),
     ] = 3,
     section: Annotated[
-        str, typer.Option("--section", metavar="ID", help="One section of the paper alone.")
+        str, typer.Option("--section", metavar="ID", help="Explore only this section of the paper.")
     ] = "",
     seed: Seed = None,
     seeds_: Seeds = None,
@@ -83,17 +85,19 @@ def explore(
 ) -> None:
     """Search what a paper leaves open, and show which claims depend on it.
 
-    The unknowns that its experiments declare are given other plausible values, those of a section
-    for all of its experiments together. Says how many claims are met as the experiments stand, by
-    the best joint reading, and by some reading each; how much each claim depends on each unknown;
-    and what no reading meets. Runs are kept: a search that was stopped goes on.
+    The search tries other plausible values of the unknowns that the experiments declare; a value of
+    a section's unknown holds for all its experiments. It prints how many claims hold as the
+    experiments stand, how many under the best joint reading, and how many under some reading. The
+    page shows how much each claim depends on each unknown, and which claims no reading meets. Runs
+    are kept: the same command continues an interrupted search.
     """
     chosen = _within(select(name), section)
     found = groups(chosen)
     if not found:
         raise InputError(
-            f"nothing is declared open in {name}",
-            hint="[[unknown]] in an experiment, or [[section.unknown]] in paper.toml, does that",
+            f"{name} declares no unknowns",
+            hint="declare them as [[unknown]] in an experiment, or [[section.unknown]] in "
+            "paper.toml",
         )
     wanted = seeds(seed, seeds_, reps)
     engine(on, jobs)

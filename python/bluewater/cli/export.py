@@ -31,14 +31,14 @@ def export(
     result: Annotated[
         Path | None,
         typer.Argument(
-            help="The folder of a run, as `run` prints it, or the packets of one, as "
-            "`run --packets` writes them, or a gateway's recording.",
+            help="The folder of a run, as `run` prints it; a file of packets, as `run --packets` "
+            "writes it; or a gateway's recording.",
             show_default="the newest run",
         ),
     ] = None,
     *,
     to: Annotated[
-        Path, typer.Option("--to", help="What to write; the name's ending says the format.")
+        Path, typer.Option("--to", help="The file to write; its ending chooses the format.")
     ],
     queue: Annotated[
         str | None,
@@ -47,26 +47,30 @@ def export(
     packets: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Into a `.qlog` of a run: also its packets, of `run --packets`."
+            metavar="FILE",
+            help="For `.qlog` of a run: its file of packets, written by `run --packets`.",
         ),
     ] = None,
 ) -> None:
     """Write a run, or its packets, in the format of another program, and print the file's path.
 
-    `.flent.gz`: goodput of each group of flows, backlog, drops and marks over time, for Flent; the
-    run needs `interval` and `groups = true` in `[measure]`. `.pcapng`: the packets, with what
-    became of each as its comment, for Wireshark; `.tr`, of one link as ns-2's trace; `.mahimahi`,
-    as the log of its mm-link; `.parquet`, those of a gateway's recording, for `why`. `.qlog`, for
-    qvis: of a run the windows and round trips of its flows, of packets when they were sent, lost
-    and acknowledged, or both (`--packets`); `.speedtest.json`, the summary of Cloudflare's speed
-    test. Of a run both need `interval` and `flows = true` in `[measure]`.
+    Of a run: `.flent.gz` for Flent has throughput of each group of flows, backlog, drops and marks
+    over time; it needs `interval` and `groups = true` in `[measure]`. `.qlog` for qvis has windows
+    and round trips of the flows, with `--packets` also their packets. `.speedtest.json` is the
+    summary of Cloudflare's speed test. Both need `interval` and `flows = true` in `[measure]`.
+
+    Of packets: `.pcapng` for Wireshark has the fate of each packet as its comment, `.tr` is ns-2's
+    trace of one link, `.mahimahi` the log of its mm-link, and `.qlog` says when packets were sent,
+    lost and acknowledged. `.parquet` makes a gateway's recording readable by `why`.
     """
     for read in (result, packets):
         if read is not None:
             apart(to, read, key="--to")
     ending = exports.ending(to)
     if packets is not None and ending != qlog.SUFFIX:
-        raise InputError("packets beside a run", key="--packets", allowed="--to FILE.qlog")
+        raise InputError(
+            "only .qlog of a run takes packets beside it", key="--packets", allowed="--to FILE.qlog"
+        )
     if packets is not None:
         qlog.write(lab.load(result or lab.newest()), to, queue, packets)
     elif ending in exports.OF_RUNS and not (
@@ -75,7 +79,7 @@ def export(
         exports.OF_RUNS[ending](lab.load(result or lab.newest()), to, queue)
     elif result is None:
         raise InputError(
-            f"{ending} is made of packets",
+            f"{ending} is made from packets, not from a run",
             allowed="`bluewater export PACKETS --to FILE`",
             hint="`bluewater run my.toml --packets my.parquet` writes them",
         )

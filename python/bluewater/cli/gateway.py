@@ -1,7 +1,7 @@
 """Real packets: ``gateway``, ``shell`` and ``testbed`` hand over to the gateway.
 
-As commands they are here for the list of all commands; a command line goes there directly
-(:mod:`bluewater.handover`).
+They are defined here only so that `--help` lists them: :mod:`bluewater.handover` passes the command
+line to the gateway's own program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bluewater import handover
 from bluewater.cli.group import example
 from bluewater.errors import InputError
 
-# All options are the program's own, also --help.
+# The gateway parses all options itself, --help too.
 _HAND_OVER = {
     "ignore_unknown_options": True,
     "allow_interspersed_args": False,
@@ -24,9 +24,8 @@ _HAND_OVER = {
 }
 VIEW = """Usage: bluewater gateway view NAME
 
-Show a gateway or a shell that runs in the terminal, until Ctrl-C: throughput, queue, delay,
-drops and marks, signals, and the flows that sent most. NAME is what it was called with --name;
-else its process number."""
+Show a running gateway or shell in the terminal, until Ctrl-C: throughput, queue, delay, drops and
+marks, signals, and the flows that sent most. NAME is its --name, or else its process number."""
 
 _Arguments = Annotated[
     list[str] | None, typer.Argument(help="Options of the program; --help lists them.")
@@ -34,7 +33,7 @@ _Arguments = Annotated[
 
 
 def become(command: str, arguments: list[str] | None) -> None:
-    """Becomes the program for one of its commands."""
+    """Replaces this process with the gateway's program, for one of its commands."""
     handover.become(handover.task([command, *(arguments or [])]) or [])
 
 
@@ -53,8 +52,8 @@ def add(app: typer.Typer) -> None:
 def gateway(arguments: _Arguments = None) -> None:
     """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
 
-    `ctl` asks or changes a gateway or a shell that runs, `view` shows it in the terminal, `join`
-    runs another command behind a shell's link; `bench` measures how precise and how fast this
+    `ctl` queries or changes a running gateway or shell, `view` shows it in the terminal, `join`
+    runs another command behind a shell's link. `bench` measures how precise and how fast this
     machine is.
     """
     match arguments:
@@ -67,8 +66,9 @@ def gateway(arguments: _Arguments = None) -> None:
             view(name)
         case ["view", *rest]:
             raise InputError(
-                f"gateway view: {' '.join(rest) or 'no name'}",
-                hint="bluewater gateway view NAME, as in --name; else the process number",
+                f"gateway view takes one name: {' '.join(rest) or 'none given'}",
+                hint="bluewater gateway view NAME, where NAME is its --name, or else its process "
+                "number",
             )
         case _:
             become("gateway", arguments)
@@ -84,7 +84,7 @@ def shell(arguments: _Arguments = None) -> None:
 def experiment(arguments: _Arguments = None) -> None:
     """Measure real packets between network namespaces: an experiment and its claims, or one link.
 
-    With the name of an experiment it is the same as `reproduce`.
+    With the name of an experiment it does what `reproduce` does.
     """
     if arguments and not arguments[0].startswith("-"):
         sys.stdout.flush()

@@ -22,18 +22,18 @@ INTERRUPTED = 130
 
 
 class Command(TyperCommand):
-    """Refuses a second value of an option that takes one: the first was dropped without a word."""
+    """A command that refuses an option given twice: the parser drops the first value silently."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the command line."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         single = [each for each in given if _takes_one(each)]
         for option in dict.fromkeys(each for each in single if single.count(each) > 1):
-            raise InputError(f"{option.opts[0]} takes one value, and is given twice")
+            raise InputError(f"{option.opts[0]} takes one value, but is given twice")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; an error of an option calls it as it is typed."""
+        """Runs the command; an error names an option as the user typed it."""
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -43,7 +43,7 @@ class Command(TyperCommand):
 
 
 def _is(param: Any, error: InputError) -> bool:
-    """Whether it is the option that a function of Python knows by its key."""
+    """Whether the error's key, a Python argument, is this option."""
     key = param.opts[0].lstrip("-").replace("-", "_")
     return bool(param.param_type_name == "option" and error.key == key)
 
@@ -55,7 +55,7 @@ def _takes_one(param: Any) -> bool:
 
 
 def take_one_value(app: typer.Typer) -> None:
-    """Has all commands refuse an option that is given twice; for when all are added."""
+    """Makes every command refuse an option given twice; call it after adding all commands."""
     for command in app.registered_commands:
         command.cls = Command
     for group in app.registered_groups:
@@ -78,7 +78,7 @@ class Group(TyperGroup):
             raise typer.Exit(BAD_INPUT) from error
         except Interrupted as error:
             note(str(error))
-            note("hint: run the same command again to go on from there")
+            note("hint: the same command continues from there")
             raise typer.Exit(INTERRUPTED) from error
         except KeyboardInterrupt as error:
             note("interrupted")
@@ -104,7 +104,7 @@ def example(*lines: str) -> Callable[[Any], Any]:
 
     def add(function: Any) -> Any:
         shown = "\n\n".join(f"`{line}`" for line in lines)
-        # Lines that stay indented would be shown as a quotation.
+        # Markdown would show indented lines as code.
         function.__doc__ = f"{cleandoc(function.__doc__)}\n\nExamples:\n\n{shown}"
         return function
 

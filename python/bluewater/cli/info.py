@@ -1,4 +1,4 @@
-"""``list``: what there is."""
+"""``list``: queue disciplines, transports and experiments."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ def list_all(json: Json = False) -> None:
         out.print(table(title, ("name", "what it is"), words))
     experiments = [load(name) for name in known()]
     rows = [(each.id, each.title, str(len(each.claims))) for each in experiments]
-    out.print(table("Experiments", ("name", "what it asks", "claims"), rows))
+    out.print(table("Experiments", ("name", "question", "claims"), rows))

@@ -14,7 +14,7 @@ from bluewater.results.store import Store
 from bluewater.study.scenarios.seeds import counted, listed
 
 SIZES = ("column", "page")
-"""What a picture may be made for, beside a screen."""
+"""Sizes of a picture for a paper."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout instead of a table.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for results, plots and reports.")]
@@ -27,13 +27,15 @@ On = Annotated[
     typer.Option(
         "--on",
         metavar="ENGINE",
-        help="Where to run: here; dask (processes of this machine); dask=ADDRESS (the cluster of "
-        "a scheduler); slurm (job arrays of --jobs elements).",
+        help="Where to run: here; dask (a Dask cluster on this machine); dask=ADDRESS (a "
+        "scheduler's cluster); slurm (job arrays of --jobs elements).",
     ),
 ]
 Part = Annotated[
     str | None,
-    typer.Option("--shard", metavar="I/N", help="Do part I/N of the runs, without tables."),
+    typer.Option(
+        "--shard", metavar="I/N", help="Make only part I of N of the runs, without tables."
+    ),
 ]
 Shared = Annotated[
     str,
@@ -41,7 +43,7 @@ Shared = Annotated[
         "--share",
         metavar="ADDRESS",
         envvar="BLUEWATER_SHARE",
-        help="Shared store of finished runs, looked up first: any address of fsspec, such as "
+        help="Shared store of finished runs, searched first: any fsspec address, such as "
         "s3://bucket/folder.",
     ),
 ]
@@ -50,17 +52,18 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set a key of the scenario, as duration=60s or queue.0.aqm=red; queue.0 is its first "
+        help="Set a key of the scenario, such as duration=60s or queue.0.aqm=red; queue.0 is its "
+        "first "
         "[[queue]].",
     ),
 ]
 SizeName = Annotated[str, typer.Option("--size", help="quick, or full: the paper's size.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Short for --size quick.")]
 Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Run this seed alone, or the first of --reps.")
+    int | None, typer.Option("--seed", min=0, help="Run only this seed, or start --reps at it.")
 ]
 Seeds = Annotated[
-    str | None, typer.Option("--seeds", help="Seeds separated by commas, as in 1,2,3 or 1-5.")
+    str | None, typer.Option("--seeds", help="Seeds separated by commas, such as 1,2,3 or 1-5.")
 ]
 Reps = Annotated[
     int | None, typer.Option("--reps", min=1, help="Number of seeds, counting up from --seed or 1.")
@@ -87,14 +90,14 @@ PictureSize = Annotated[
     typer.Option(
         "--size",
         metavar="column|page",
-        help="The picture for a paper: as wide as one column (3.5 in) or the page (7.16 in).",
+        help="Draw the picture for a paper: one column (3.5 in) or the page (7.16 in) wide.",
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="Reuse finished runs.")]
 
 
 def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ...] | None:
-    """The seeds that were asked for, or ``None`` for those of the file."""
+    """The seeds that the options name, or ``None`` for those of the file."""
     if many is None:
         if seed is None and reps is None:
             return None
@@ -102,13 +105,13 @@ def seeds(seed: int | None, many: str | None, reps: int | None) -> tuple[int, ..
         return counted(first, 1 if reps is None else reps, ("--seed", "--reps"))
     if seed is not None or reps is not None:
         raise InputError(
-            "--seeds cannot go with --seed or --reps", hint="name every seed in --seeds"
+            "--seeds cannot go with --seed or --reps", hint="list every seed in --seeds"
         )
     return listed(many, "--seeds")
 
 
 def check_outputs(table: Path | None, picture: Path | None, size: str | None) -> None:
-    """Refuses names of files and sizes that say no format, before anything is run."""
+    """Refuses endings and sizes that name no format, before any run is made."""
     if table is not None:
         check_ending(table, TABLES, "a table")
     if picture is not None:

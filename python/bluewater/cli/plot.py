@@ -59,9 +59,9 @@ def plot(
     check(result)
     if result.suffix == ".toml":
         raise InputError(
-            "a scenario, and no result",
+            "a scenario, where the folder of a run is needed",
             file=str(result),
-            hint=f"`bluewater run {result}` prints the folder of its run, which is plotted",
+            hint=f"`bluewater run {result}` makes its run and prints the folder; plot that",
         )
     if result.is_file():
         found = log.read_log(result)

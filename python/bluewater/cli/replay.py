@@ -1,6 +1,6 @@
-"""``replay``: a gateway's recording again, or its arrivals with another discipline.
+"""``replay``: replays a gateway's recording, or gives its arrivals to another discipline.
 
-Without ``--aqm`` it is the gateway's own command (:mod:`bluewater.handover`), here for the list.
+Without ``--aqm`` :mod:`bluewater.handover` passes it to the gateway; here it is documented.
 """
 
 from __future__ import annotations
@@ -32,37 +32,39 @@ def add(app: typer.Typer) -> None:
     "bluewater replay run.arr --aqm my.py:Mine --queue up --to mine.parquet",
 )
 def replay(
-    recording: Annotated[Path, typer.Argument(help="What the gateway's --record wrote.")],
+    recording: Annotated[
+        Path, typer.Argument(help="The recording, written by the gateway's --record.")
+    ],
     aqm: Annotated[
         str | None,
         typer.Option(help="Another discipline: a name, or a class in Python as FILE.py:CLASS."),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(help="up or down; the first with arrivals if not given.")
+        str | None, typer.Option(help="up or down; by default the first with arrivals.")
     ] = None,
     settings: Settings = None,
     to: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Also write what became of each packet, for `bluewater why`."
+            metavar="FILE", help="Also write the fate of each packet, for `bluewater why`."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Run recorded arrivals through the simulator's queue and compare the decisions.
 
-    With `--aqm` another discipline has them, on a link of the same rate, delay and buffer; its
-    parameters are `--set queue.0.params.NAME=VALUE`. Nothing is kept.
+    With `--aqm` another discipline gets the arrivals, on a link of the same rate, delay and buffer;
+    `--set queue.0.params.NAME=VALUE` sets its parameters. No run is kept.
 
-    Without `--aqm` it is the recording's own, in the gateway, which has two more options:
-    `--any-buffer` (one far larger than the recording needs much memory) and `--packets` (what
-    became of each packet, as JSON).
+    Without `--aqm` the gateway replays its own discipline, with two more options: `--any-buffer`
+    accepts a buffer far larger than the recording, which needs much memory; `--packets` prints the
+    fate of each packet as JSON.
     """
     if aqm is None:
         also = {"--queue": queue, "--set": settings, "--to": to, "--json": json}
         if given := [name for name, value in also.items() if value]:
             raise InputError(
-                f"{given[0]} is for another discipline: the recording's own has none",
+                f"{given[0]} needs --aqm: it is for another discipline than the recording's",
                 hint="add --aqm NAME; `bluewater export RECORDING --to FILE` writes its packets",
             )
         become("replay", [str(recording)])

@@ -1,4 +1,4 @@
-"""``reproduce`` and ``report``: the papers' experiments and what became of their claims."""
+"""``reproduce`` and ``report``: the papers' experiments and the verdicts on their claims."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PAPER[/FIGURE]]...",
-        help="Experiments, papers, files of your own (my.toml), or nothing for all.",
+        help="Experiments, papers, or your own files (my.toml); all if none is named.",
     ),
 ]
 
@@ -101,7 +101,7 @@ def reproduce(
     Runs that were made before are used again. The report is a single HTML file; beside it are
     the plots as SVG and their data. `bluewater report --pictures pdf` writes them as PDF too.
     """
-    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    engine(on, jobs)  # reports a wrong engine before the planning, which takes time
     part = Shard.parse(shard) if shard else None
     made = plan(names or [], "quick" if quick else size, seeds(seed, seeds_, reps))
     tasks = part.of(made.tasks) if part else made.tasks
@@ -150,11 +150,11 @@ def report(
 ) -> None:
     """Write the report from finished runs, without new ones.
 
-    With no name it is about all that is complete, and says what is not. Runs that this machine does
-    not allow, such as those with real packets, may be missing.
+    Without a name it covers every complete experiment, and lists the others. Runs that this machine
+    cannot make, such as those with real packets, may be missing.
     """
     size = "quick" if quick else size
-    # The gateway's version is asked for, as it was when it made what is kept.
+    # Kept runs have the version of the gateway that made them: do not build a newer one.
     with programs.as_they_are():
         _report(names or [], size, seeds(seed, seeds_, reps), out_, json, _formats(pictures))
 
@@ -199,7 +199,7 @@ def _finish(
     missing: Sequence[Incomplete] = (),
     formats: Sequence[str] = (),
 ) -> None:
-    # Drawing needs matplotlib, which takes a while to load: only when there is something to draw.
+    # Matplotlib takes a while to load: import it only when there is something to draw.
     from bluewater.report import LeftOut, besides, tally, to_json, told, write_report  # noqa: PLC0415
 
     with notes.status("drawing plots and writing the report"):
@@ -228,7 +228,7 @@ def _finish(
 
 
 def _show_results(outcomes: Sequence[Outcome]) -> None:
-    """How many claims of the papers hold: by these runs at full size, else by those kept."""
+    """Shows how many claims hold, by these runs if they have the full size, else as kept."""
     claims = [each for o in outcomes for each in of_findings(o.experiment, o.findings)]
     if all(outcome.size.name == "full" for outcome in outcomes):
         rows, title = together(claims), "How many claims hold"
@@ -241,7 +241,7 @@ def _show_results(outcomes: Sequence[Outcome]) -> None:
 
 
 _WIDE = 110
-"""Columns that the table wants."""
+"""Terminal columns below which the table is hard to read."""
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

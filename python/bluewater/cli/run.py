@@ -41,7 +41,7 @@ def run(
     settings: Settings = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Replace the seed.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check, and print the scenario with every default.")
+        bool, typer.Option("--dry-run", help="Check the scenario, and print it with every default.")
     ] = False,
     csv: Annotated[
         Path | None,
@@ -51,26 +51,27 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write what became of each packet: Parquet for `bluewater why`, or, if the "
-            "name ends in .pcapng, for Wireshark.",
+            help="Also write the fate of each packet: Parquet for `bluewater why`, or .pcapng for "
+            "Wireshark.",
         ),
     ] = None,
     packets_flows: Annotated[
-        str | None, typer.Option(help="Packets of these flows only, as 0-3,7.")
+        str | None, typer.Option(help="Write only packets of these flows, such as 0-3,7.")
     ] = None,
     packets_time: Annotated[
-        str | None, typer.Option(help="Packets that arrive within, as 10s..12.5s.")
+        str | None,
+        typer.Option(help="Write only packets that arrive in this span, such as 10s..12.5s."),
     ] = None,
-    packets_every: Annotated[int, typer.Option(min=1, help="One packet in so many.")] = 1,
+    packets_every: Annotated[int, typer.Option(min=1, help="Write one packet in this many.")] = 1,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
     resume: Resume = True,
 ) -> None:
     """Run one scenario and keep its result.
 
-    A scenario is a network, queues on its links and traffic. With `--dry-run` it is checked and
-    printed with every default; `bluewater list` has what can stand in it. A run that is kept from
-    before is shown as it is, unless `--packets` asks what became of its packets.
+    A scenario is a network, queues on its links and traffic; `bluewater list` shows the names that
+    it can use. With `--dry-run` it is only checked and printed with every default. A kept run is
+    shown without simulating it again, unless you add `--packets`.
     """
     if csv is not None and csv.exists() and not csv.is_dir():
         raise InputError("a file, where a folder is needed", file=str(csv), key="--csv")
@@ -92,7 +93,9 @@ def run(
             _write_csv(result, csv)
         if packets is not None:
             tells = (
-                "" if packets.suffix == ".pcapng" else f"; `bluewater why {packets} N` tells of one"
+                ""
+                if packets.suffix == ".pcapng"
+                else f"; `bluewater why {packets} N` explains packet N"
             )
             note(f"packets in {packets}{tells}")
         if json:
@@ -107,10 +110,12 @@ def run(
 
 
 def _journal(path: Path | None, flows: str | None, time: str | None, every: int) -> Packets | None:
-    """The packets that are to be written down, checked before anything is run."""
+    """The selection of packets to write, checked before the run."""
     if path is None:
         if flows is not None or time is not None or every != 1:
-            raise InputError("a selection of packets without a file", allowed="--packets FILE")
+            raise InputError(
+                "packets are selected, but no file is named for them", allowed="--packets FILE"
+            )
         return None
     chosen = Packets(path, flows, time, every)
     try:
@@ -152,7 +157,7 @@ def _transfers(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _delays(result: Result) -> Iterator[tuple[str, str]]:
-    """What was measured of each group's delays; groups may share a name."""
+    """Each group's delays as rows; groups may share a name."""
     several = result.queues.height > 1
     for row in result.delays.iter_rows(named=True):
         at = f", {row['queue']}" if several and row["queue"] else ""
@@ -161,7 +166,7 @@ def _delays(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def table(result: Result) -> Table:
-    """A column for each managed queue, then what is of the whole run."""
+    """A table with a column for each managed queue, then the whole run's figures."""
     made = Table(box=None, show_header=False, padding=(0, 1))
     made.add_column(style="cyan", no_wrap=True)
     queues = [_queue(row) for row in result.queues.iter_rows(named=True)]

@@ -1,4 +1,4 @@
-"""``suite``: tests that others published, or that standards ask for."""
+"""``suite``: published tests and the tests of standards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def add(app: typer.Typer) -> None:
 @example("bluewater suite", "bluewater suite l4s --quick")
 def suite(
     name: Annotated[
-        str | None, typer.Argument(metavar="[SUITE]", help="A suite; without, they are listed.")
+        str | None,
+        typer.Argument(metavar="[SUITE]", help="A suite; without a name, all are listed."),
     ] = None,
     size: SizeName = "full",
     quick: Quick = False,
@@ -52,8 +53,8 @@ def suite(
 ) -> None:
     """Run a suite of published tests, judge its claims, and write a report.
 
-    What a suite is made of are experiments like those of the papers: `reproduce` makes one of them
-    alone, as `bluewater reproduce l4s/shared`.
+    A suite consists of experiments like those of the papers; `bluewater reproduce l4s/shared` runs
+    one of them alone.
     """
     there = suites()
     if name is None:

@@ -56,8 +56,8 @@ def add(app: typer.Typer) -> None:
     "bluewater sweep my.toml --reps 20 --shard 3/10 --out /shared/results",
 )
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A scenario with a table [sweep], as TOML.")],
-    size: Annotated[str, typer.Option(help="One of the file's sizes.")] = "full",
+    file: Annotated[Path, typer.Argument(help="A scenario with [sweep], as TOML.")],
+    size: Annotated[str, typer.Option(help="A size that the file declares.")] = "full",
     settings: Settings = None,
     seed: Seed = None,
     seeds_: Seeds = None,
@@ -73,17 +73,19 @@ def sweep(
 ) -> None:
     """Run a scenario at every point of its axes, for every seed.
 
-    Finished runs are kept: the same command goes on where it was stopped. The table shows means
-    over seeds with half their 95 % intervals. Into a folder of `--out`, named as the file, go
+    Finished runs are kept: the same command continues an interrupted sweep. The table shows means
+    over seeds with half their 95 % intervals. A folder below `--out`, named after the file, gets
     the table of runs as Parquet and CSV, `summary.csv` (mean and interval of each metric in each
-    cell), and the tables of flows and of time series as Parquet. Tables of other runs that are
-    there stay: those of another file, seed or setting go beside, as `my-1a2b3c`.
+    cell), and the tables of flows and of time series as Parquet. Tables of another file, seed or
+    setting are not overwritten: the new ones go beside them, as `my-1a2b3c`.
     """
-    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    engine(on, jobs)  # reports a wrong engine before the planning, which takes time
     check_outputs(table, None, None)
     if file.stem == "runs":
         raise InputError(
-            "its tables would be put among the runs", file=str(file), hint="rename the file"
+            "the folder of its tables would be the folder of the runs",
+            file=str(file),
+            hint="rename the file",
         )
     part = Shard.parse(shard) if shard else None
     text = read_text(file)
@@ -118,7 +120,7 @@ def sweep(
 
 
 def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool) -> None:
-    """Writes the tables, shows them, and says last where they are."""
+    """Writes the tables, shows them, and prints their folder last."""
     folder = _folder(out_, name, tasks)
     found.write(folder)
     write_text(folder / _MADE_OF, _names(tasks))
@@ -129,12 +131,12 @@ def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool)
     for remark in found.remarks:
         note(f"note: {remark}")
     if folder.name != name:
-        note(f"note: {out_ / name} keeps its tables, which are of other runs")
+        note(f"note: {out_ / name} has the tables of other runs, and keeps them")
     note(f"tables in {folder.resolve()}")
 
 
 _MADE_OF = "made-of.txt"
-"""Beside the tables: which runs they are of."""
+"""The file beside the tables that lists the keys of their runs."""
 
 
 def _names(tasks: Sequence[Task]) -> str:
@@ -142,7 +144,7 @@ def _names(tasks: Sequence[Task]) -> str:
 
 
 def _folder(out: Path, name: str, tasks: Sequence[Task]) -> Path:
-    """Where tables of these runs go: over those of the same, and beside those of others."""
+    """The folder for the tables of these runs: not one that holds tables of other runs."""
     folder, names = out / name, _names(tasks)
     if not (folder / "runs.csv").exists() or _made_of(folder) == names:
         return folder
@@ -150,15 +152,15 @@ def _folder(out: Path, name: str, tasks: Sequence[Task]) -> Path:
 
 
 def _made_of(folder: Path) -> str:
-    """Of which runs its tables are; nothing if that was not written down."""
+    """The runs that a folder's tables are of; empty if the folder does not say."""
     there = folder / _MADE_OF
     return read_text(there) if there.exists() else ""
 
 
 def make_part(tasks: Sequence[Task], runs: Store, jobs: int, title: str, on: str) -> None:
-    """Makes runs for others to put together."""
+    """Makes one part of the runs, without tables."""
     failures = lab.make_all(tasks, runs, jobs, title, on=on)
-    note("when all parts are made, the same command without --shard puts them together")
+    note("when all parts are made, the same command without --shard makes the tables")
     _tell(failures)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SHARES = (0.001, 0.01, 0.1, 0.5)
 _LEVELS = (0.25, 0.5, 0.75, 1.0)
 _FAR = 0.1
-"""A load that is this share away from what was asked for is remarked on."""
+"""A generated load that is off by more than this share gets a note."""
 _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 
 
@@ -67,25 +67,23 @@ def measure(
     file: Annotated[Path, typer.Argument(help="A capture, pcap or pcapng; - reads stdin.")],
     window: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Length of windows, several times if wanted.", show_default="1s, 5s, 20s"
-        ),
+        typer.Option(help="Length of a window; repeat it for several.", show_default="1s, 5s, 20s"),
     ] = None,
     timeout: Annotated[
-        str, typer.Option(help="A flow that is silent for longer has ended.")
+        str, typer.Option(help="A flow ends after this long without a packet.")
     ] = traces.TIMEOUT,
     most_flows: Annotated[
         int,
-        typer.Option(min=2, help="Flows told apart; when there are more, the smaller are merged."),
+        typer.Option(min=2, help="Most flows kept apart; beyond, the smallest are merged."),
     ] = traces.MOST_FLOWS,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
 ) -> None:
     """Show how the bytes of a capture are spread over its flows, and whether that lasts.
 
-    Prints what the largest flows carry of the whole and of windows, and what they carry in the
-    window after; draws it as Figs. 3 to 5 of the RED-PD paper, with the tables as Parquet, into a
-    folder of `--out`.
+    Prints the largest flows' share of all bytes, of each window, and of the next window. Pictures
+    like Figs. 3 to 5 of the RED-PD paper, and the tables as Parquet, go into a folder below
+    `--out`.
     """
     stdin = str(file) == "-"
     bar, update = of_one(str(file))
@@ -98,7 +96,7 @@ def measure(
             progress=update,
         )
     if error := found.summary["error"]:
-        note(f"{error}; what came before it was measured")
+        note(f"{error}; the capture was measured up to there")
     if found.summary["packets"] == 0:
         raise InputError("no IP packets", file=str(file))
     if json:
@@ -157,8 +155,9 @@ def generate(
     note(f"{packets:,} packets of {size:,} bytes on the wire: {text.rate(offered)}")
     if abs(offered / wanted - 1) > _FAR:
         note(
-            f"note: {load} is the mean over many traces; in one of {duration} a few large flows "
-            "decide: a longer --duration, a smaller --most or another --seed comes closer"
+            f"note: {load} is the mean over many traces; a few large flows dominate one of "
+            f"{duration}. "
+            "A longer --duration, a smaller --most or another --seed comes closer"
         )
     out.print(str(file), soft_wrap=True, markup=False)
 
@@ -181,15 +180,18 @@ def link(
     ],
     form: Annotated[
         str | None,
-        typer.Option("--form", help="csv or mahimahi; by the file's name if not given."),
+        typer.Option("--form", help="csv or mahimahi; by default the file's ending decides."),
     ] = None,
-    mean: Annotated[str, typer.Option(help="Of a model: the mean rate.")] = "10mbit",
-    length: Annotated[str, typer.Option(help="Of a model: the length of a round.")] = "60s",
-    seed: Annotated[int, typer.Option(min=0, help="Of a model: its seed.")] = 1,
+    mean: Annotated[str, typer.Option(help="Mean rate of a model.")] = "10mbit",
+    length: Annotated[
+        str, typer.Option(help="Length of a model's round, after which it repeats.")
+    ] = "60s",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of a model.")] = 1,
 ) -> None:
     """Make or convert the rate of a link over time, for `rate_trace` and `--rate-trace`.
 
-    Mahimahi's form is a line for each 1500 bytes that may be sent, the millisecond from the start.
+    Mahimahi's format has a line for each 1500 bytes that may be sent: the millisecond from the
+    start.
     """
     wanted = form or ("csv" if file.suffix == ".csv" else "mahimahi")
     if source in rates.MODELS:
@@ -208,12 +210,12 @@ def fetch(
         Path,
         typer.Argument(metavar="TABLE", help="TOML: for each [NAME] its url and sha256."),
     ],
-    name: Annotated[str, typer.Argument(help="Which of them.")],
+    name: Annotated[str, typer.Argument(help="The trace to fetch, a NAME of the table.")],
     into: Annotated[Path, typer.Option(help="The folder to write into.")] = Path(),
 ) -> None:
-    """Fetch a public trace that a table of yours names, and check that it is the one meant.
+    """Fetch a public trace that your own table names, and verify its checksum.
 
-    No table and no trace comes with Bluewater: most public ones have licences of their own.
+    Bluewater comes without tables and traces: most public traces have their own licences.
     """
     out.print(str(rates.fetch(table_, name, into)), soft_wrap=True, markup=False)
 
@@ -257,7 +259,7 @@ def _print(found: Trace) -> None:
         windows[1:],
         lambda row: text.percent(row["next_share"]),
     )
-    title = "Bytes that the largest flows of a window carry in the next"
+    title = "Share of bytes that the largest flows of a window carry in the next"
     out.print(table(title, ("of this window", *windows[1:]), shown))
     rows = [
         (
@@ -297,8 +299,8 @@ def _print_summary(found: Trace) -> None:
         f"in {text.number(summary['duration_s'])} s: {text.rate(summary['load_bps'])}"
     )
     for key, what in {
-        "not_ip_packets": "packets are not IP: they are in no flow",
-        "unread": "packets are of a link layer that is not read: they are left out",
+        "not_ip_packets": "packets are not IP, and belong to no flow",
+        "unread": "packets have an unknown link layer, and are left out",
         "reordered": "packets are recorded as earlier than one before them: they count as of its "
         "time",
         "merged_flows": f"flows were merged, of {summary['merged_largest']:,} bytes at most: "

@@ -1,4 +1,4 @@
-"""``gateway view``: what a gateway does, in the terminal, as long as it runs."""
+"""``gateway view``: shows a running gateway in the terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def view(name: str) -> None:
 
 
 def picture(before: dict[str, Any], now: dict[str, Any]) -> Group:
-    """Both queues, and the flows that send most, between two answers to ``show``."""
+    """Tables of both queues and of the flows that sent most between two answers to ``show``."""
     seconds = now["time_s"] - before["time_s"]
     queues = Table(box=None, padding=(0, 1), header_style="bold")
     for column in ("", "link", "aqm", "Mb/s", "queue", "delay", "drops/s", "marks/s", "signals"):

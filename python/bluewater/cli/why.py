@@ -1,4 +1,4 @@
-"""``why``: one packet's story."""
+"""``why``: explains why one packet was sent, marked or dropped."""
 
 from __future__ import annotations
 
@@ -28,35 +28,40 @@ def add(app: typer.Typer) -> None:
 def why(
     file: Annotated[
         Path,
-        typer.Argument(help="Packets, as `run --packets` writes them, or a gateway's recording."),
+        typer.Argument(
+            help="A file of packets, written by `run --packets`, or a gateway's recording."
+        ),
     ],
     number: Annotated[
         int | None,
         typer.Argument(
             min=0,
             metavar="[N]",
-            help="Which packet: the number of its arrival at the queue, from 0.",
+            help="The packet: the number of its arrival at the queue, from 0.",
         ),
     ] = None,
     *,
     queue: Annotated[
         str | None,
-        typer.Option(help="Which link, as `A->B`, `up`, `down`.", show_default="the first"),
+        typer.Option(help="The queue's link: `A->B`, `up` or `down`.", show_default="the first"),
     ] = None,
-    flow: Annotated[int | None, typer.Option(min=0, help="Of this flow.")] = None,
-    seq: Annotated[int | None, typer.Option(min=0, help="With this sequence number.")] = None,
+    flow: Annotated[int | None, typer.Option(min=0, help="Only packets of this flow.")] = None,
+    seq: Annotated[
+        int | None, typer.Option(min=0, help="Only packets with this sequence number.")
+    ] = None,
     at: Annotated[
-        str | None, typer.Option(help="The first that arrived then or later: 12.5s.")
+        str | None, typer.Option(help="Only packets that arrived then or later: 12.5s.")
     ] = None,
     which: Annotated[
-        Literal["dropped", "marked", "sent"] | None, typer.Option(help="What became of it.")
+        Literal["dropped", "marked", "sent"] | None,
+        typer.Option(help="Only packets with this fate."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Explain why a packet was sent, marked or dropped: queue state, probability, random draw.
 
-    It is the Nth that arrived, or the first of all that the options leave. What a discipline's
-    signals mean says `bluewater explain`.
+    The packet is the Nth arrival, or the first that fits all options. `bluewater explain` says what
+    a discipline's signals mean.
     """
     at_s = None if at is None else seconds(at, "at")
     row, facts = story.find(file, number, queue=queue, flow=flow, seq=seq, at_s=at_s, which=which)

@@ -1,9 +1,9 @@
-"""The kinds of runs: what says of a table which it is, checks it, and makes it.
+"""The kinds of runs: each recognises, checks and makes its runs.
 
-A kind takes the table of a run (a scenario, or what stands in its place), gives its *canonical
-text*, from which alone the run follows, and makes a :class:`~bluewater.results.result.Result` of
-such a text; one that is read and checked is :class:`~bluewater.kinds.kind.Prepared`. A new kind is
-a module with a ``KIND``, and its name here.
+A kind takes the table of a run (a scenario or similar), converts it to its *canonical text*, which
+alone determines the run, and makes a :class:`~bluewater.results.result.Result` from such a text. A
+run that was read and checked is :class:`~bluewater.kinds.kind.Prepared`. A new kind is a module
+with a ``KIND``, and its name here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KINDS: Mapping[str, Kind] = {
     each.name: each for each in (formula.KIND, trace.KIND, testbed.KIND, simulator.KIND)
 }
-"""Every kind by its name; the simulator takes what no other does."""
+"""Every kind by its name; the simulator takes every table that no other kind owns."""
 
 
 def of(table: Mapping[str, Any], file: str) -> Kind:
@@ -47,12 +47,12 @@ def prepare(table: Mapping[str, Any], origin: str) -> Prepared:
 
 
 def read(text: str, origin: str) -> tuple[dict[str, Any], Prepared]:
-    """The table that a text says, and its run; errors name lines of the text."""
+    """Parses a text to its table and its run; errors name lines of the text."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError):
         check_toml(text, origin)
-        table = {}  # the simulator says what is wrong, and in which line
+        table = {}  # the simulator reports the error with its line
     check_text(text, origin)
     check_depth(table, origin)
     if of(table, origin) is simulator.KIND:

@@ -1,4 +1,4 @@
-"""Formulas of the papers as runs: an experiment of these has a value where others have a queue.
+"""Formulas of the papers as runs: such an experiment has a value instead of a queue.
 
 Such a run is a text with ``formula`` and its arguments::
 
@@ -30,7 +30,7 @@ FORMULAS: Mapping[str, Callable[..., float]] = {"misclassification": _core.miscl
 
 
 def evaluate(table: Mapping[str, Any], file: str) -> float:
-    """The value of a formula; ``seed`` is nothing to it."""
+    """The value of a formula, which does not depend on ``seed``."""
     name = str(table["formula"])
     if name not in FORMULAS:
         raise unknown("formula", name, FORMULAS, file=file, key="formula")
@@ -42,13 +42,13 @@ def evaluate(table: Mapping[str, Any], file: str) -> float:
 
 
 def check(table: Mapping[str, Any], file: str) -> str:
-    """The canonical text of a run that can be made."""
+    """Checks a table; returns its canonical text."""
     evaluate(table, file)
     return tomli_w.dumps({"formula": table["formula"], **dict(sorted(table.items()))})
 
 
 def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:  # noqa: ARG001
-    """Evaluates a formula; the digest of its value stands for a decision hash."""
+    """Evaluates a formula; the digest of its value serves as the decision hash."""
     value = evaluate(tomllib.loads(text), origin)
     digest = hashlib.sha256(repr(value).encode()).hexdigest()[:16]
     tables: dict[str, pl.DataFrame] = {}
@@ -56,7 +56,7 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
 
 
 def version() -> str:
-    """The core, which has the formulas, and this module."""
+    """The versions of the core, which has the formulas, and of this module."""
     return f"{_core.version()} formula {fingerprint(__file__)}"
 
 

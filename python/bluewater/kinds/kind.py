@@ -1,4 +1,4 @@
-"""What a kind of runs is."""
+"""The interface of a kind of runs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Kind:
     Attributes:
         name: Its name.
         owns: Whether a run's table is of this kind.
-        check: The canonical text of a table; the file is for messages. Raises
+        check: Converts a table to its canonical text; the file is for messages. Raises
             :class:`~bluewater.errors.InputError` or :class:`~bluewater.ScenarioError`.
-        run: Makes the run of a canonical text, named by an origin, and tells its progress, 0 to 1.
-        alone: Whether it measures real time, and so runs after all others, with no other.
-        missing: Why no such run can be made on this machine, if so.
-        version: What makes such runs, as text: a result of another version is another result.
-        seeded: The canonical text with another seed, if what is right for one is for all.
+        run: Makes the run of a canonical text, named by an origin, and reports progress, 0 to 1.
+        alone: Whether it measures real time, and so runs alone, after all others.
+        missing: Why this machine cannot make such runs; empty if it can.
+        version: The version of the code that makes such runs, which is part of a result's key.
+        seeded: Replaces the seed in a canonical text, if a check for one seed holds for all.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Prepared:
     """A run that was read and checked, and can be made.
 
     Attributes:
-        kind: What kind of run it is.
-        canonical: The text from which alone it follows.
-        origin: What messages call it.
+        kind: Its kind.
+        canonical: The text that alone determines the run.
+        origin: Its name in messages.
     """
 
     def __init__(self, kind: Kind, canonical: str, origin: str) -> None:
@@ -75,8 +75,8 @@ class Prepared:
 
         Args:
             progress: Called now and then with the fraction done, 0 to 1.
-            packets: Which packets a file tells of, if the run is a simulation.
-            keep: Called with the result, before the file of packets is made.
+            packets: The packets to write to a file, if the run is a simulation.
+            keep: Called with the result, before the file of packets is finished.
         """
         if packets is not None:
             raise InputError(
@@ -92,7 +92,7 @@ class Prepared:
 
 @cache
 def fingerprint(*files: str) -> str:
-    """A hash over what Python sees of its files: no comment, no documentation, no layout."""
+    """A hash over the code of Python files, without comments, docstrings and layout."""
     parts = [_code(Path(file).read_text(encoding="utf-8")) for file in files]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -106,7 +106,7 @@ def _code(text: str) -> str:
 
 
 def _is_text(node: ast.stmt) -> bool:
-    """Whether a statement is a string alone, as documentation is."""
+    """Whether a statement is only a string, as a docstring is."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

@@ -1,4 +1,4 @@
-"""The files that a scenario names: the simulator opens them, and would wait for a FIFO."""
+"""Checking the files that a scenario names: the simulator would wait forever for a FIFO."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _KEYS = {"file", "rate_trace", "delay_trace"}
-"""Those that name files, from the folder of the scenario on."""
+"""The keys that name files, relative to the scenario's folder."""
 
 
 def check_files(table: Mapping[str, Any], origin: str) -> None:
-    """Refuses what :func:`~bluewater.files.check` does.
+    """Refuses a scenario that names a path which :func:`~bluewater.files.check` refuses.
 
     Raises:
-        InputError: One of them is none.
+        InputError: A named path is no regular file.
     """
     folder = Path(origin).parent
     for key, value in _texts(table, ""):

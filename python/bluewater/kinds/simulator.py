@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def at_line(error: _core.ScenarioError, line: int | None) -> _core.ScenarioError:
-    """The same error at another line, or at none."""
+    """The error with another line, or without one."""
     before, after = (
         f"{error.file}" if each is None else f"{error.file}:{each}" for each in (error.line, line)
     )
@@ -41,8 +41,8 @@ class Simulation(Prepared):
     """A scenario with its simulation, which is built once.
 
     Args:
-        text: The scenario, as it was written: errors name its lines.
-        origin: What messages call it.
+        text: The scenario as the user wrote it: errors name its lines.
+        origin: Its name in messages.
     """
 
     _newest: ClassVar[Callable[[], Simulation | None]] = lambda: None
@@ -51,14 +51,14 @@ class Simulation(Prepared):
         built, self._took = _build(text, origin)
         super().__init__(KIND, built.canonical, origin)
         self._built = [built]
-        # Whoever holds many scenarios does not hold as many simulations, of a megabyte each.
+        # Only the newest scenario keeps its simulation, a megabyte: there may be many scenarios.
         if (before := Simulation._newest()) is not None:
             before._built.clear()
         Simulation._newest = weakref.ref(self)
 
     @classmethod
     def of(cls, table: Mapping[str, Any], origin: str) -> Simulation:
-        """That of a table, whose text nobody has written: errors name no lines."""
+        """Makes the scenario of a table; errors name no lines, because there is no file."""
         try:
             text = tomli_w.dumps({k: v for k, v in named(table).items() if k != "place"})
         except (TypeError, AttributeError) as error:
@@ -79,7 +79,7 @@ class Simulation(Prepared):
         packets: Packets | None = None,
         keep: Callable[[Result], object] = lambda _: None,
     ) -> Result:
-        """Simulates the scenario. It is built again for a second run, or if others were since."""
+        """Simulates the scenario; a second run, or one after other scenarios, builds it again."""
         if packets is None:
             result = self._made(progress)
             keep(result)
@@ -96,7 +96,7 @@ class Simulation(Prepared):
         return result
 
     def _made(self, progress: Callable[[float], object] | None, **journal: Any) -> Result:
-        """The result, which took as long as the simulation was built and run."""
+        """The result, whose wall-clock time includes building the simulation."""
         try:
             built, took = self._built.pop(), self._took
         except IndexError:
@@ -106,13 +106,13 @@ class Simulation(Prepared):
 
 
 def _build(text: str, origin: str) -> tuple[_core.Prepared, float]:
-    """The simulation, and how long it took to build, s."""
+    """The simulation, and the time to build it, s."""
     began = time.perf_counter()
     return _core.Prepared(text, origin), time.perf_counter() - began
 
 
 def seeded(text: str, seed: int) -> str:
-    """The canonical scenario with another seed, which a queue is not built again to check."""
+    """The canonical scenario with another seed, without building a queue to check it."""
     return re.sub(r"^seed = \d+$", f"seed = {seed}", text, count=1, flags=re.MULTILINE)
 
 

@@ -1,9 +1,8 @@
-"""Scenarios with real packets: the kernel's TCP through the gateway, measured as the simulator is.
+"""Scenarios with real packets: the kernel's TCP through the gateway, measured like the simulator.
 
-Such a run is a scenario with ``place = "testbed"``. The gateway can do a part of what scenarios
-say: a dumbbell of one node on each side, the queue of its bottleneck, one group of TCP flows that
-always have something to send, and datagrams at constant rates. Real time and a real machine: no two
-runs of it are the same.
+Such a run is a scenario with ``place = "testbed"``. The gateway supports a part of the scenarios: a
+dumbbell of one node on each side, the queue of its bottleneck, one group of bulk TCP flows, and
+datagrams at constant rates. It takes real time on a real machine: no two runs are the same.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ if TYPE_CHECKING:
 
 _MARK = 'place = "testbed"\n'
 _SACK = {"sack": "true", "newreno": "false"}
-"""Whether the kernel's Reno uses SACK, by the transport that comes closest."""
+"""Whether the kernel's Reno uses SACK, by the transport of the scenario."""
 _QUEUE = {"link", "aqm", "buffer", "params"}
 _TAKEN = {"name", "flows", "transport", "rate", "ecn"}
-"""Keys of a group that mean here what they do in the simulator."""
+"""Keys of a group with the same meaning as in the simulator."""
 _UP_TO_TCP = {"start", "stop", "step", "identity", "rekey", "from", "to"}
-"""Those that the kernel's TCP does not follow, as it does none of a transport's own."""
+"""Keys that the kernel's TCP ignores, like every key of a transport's own."""
 _WITH_CBR = {"jitter"}
-"""Those without a meaning where all else is as it must be."""
+"""Keys without a meaning on the testbed's network."""
 _KINDS = ("tcp", "cbr")
 _PACKET = 1500
-"""Bytes of a datagram's packet."""
+"""Packet length of a datagram, in bytes."""
 
 
 def check(table: Mapping[str, Any], file: str) -> str:
-    """The canonical text of a run that can be made, from that of the simulator."""
+    """Checks a scenario for the testbed; returns its canonical text."""
     canonical = Simulation.of(table, file).canonical
     scenario = tomllib.loads(canonical)
     network, queues, traffic = scenario["network"], scenario["queue"], scenario["traffic"]
@@ -69,7 +68,7 @@ def check(table: Mapping[str, Any], file: str) -> str:
 
 
 def _group(name: str, group: Mapping[str, Any]) -> list[tuple[bool, str, Any, Any]]:
-    """What may be wrong with a group of flows: whether it is, key, value, and what is allowed."""
+    """Checks of a group of flows: whether it fails, key, value, and what is allowed."""
     transport = group["transport"]
     allowed = {"transport": [*_SACK, "cbr"], "app": ["infinite"], "packet": ["1500B"]}
     if transport == "cbr":
@@ -86,13 +85,13 @@ def _group(name: str, group: Mapping[str, Any]) -> list[tuple[bool, str, Any, An
 
 @cache
 def _common() -> frozenset[str]:
-    """The keys of all groups; the others are of one transport or application."""
+    """The keys of all groups; other keys belong to one transport or application."""
     return frozenset(json.loads(_core.schema())["$defs"]["TrafficSpec"]["properties"])
 
 
 @cache
 def missing() -> str | None:
-    """Why no such run can be made here, if so."""
+    """Why this machine cannot make such runs; empty if it can."""
     try:
         program = programs.find("bluewater-gateway")
     except InputError as error:
@@ -103,25 +102,25 @@ def missing() -> str | None:
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """What a program that failed says of it; never nothing."""
+    """The error message of a failed program; never empty."""
     said = done.stderr.strip().removeprefix("error: ")
     return said or f"{done.args[0]} failed with code {done.returncode} and said nothing"
 
 
 @cache
 def version() -> str:
-    """The core, which checks scenarios, the gateway, and this module."""
+    """The versions of the core, which checks scenarios, of the gateway, and of this module."""
     try:
         program = programs.find("bluewater-gateway")
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         gateway = said.stdout.split()[-1]
     except (InputError, OSError, IndexError):
-        gateway = "missing"  # nothing is made without it
+        gateway = "missing"  # without a gateway no run is made
     return f"{_core.version()} gateway {gateway} testbed {fingerprint(__file__)}"
 
 
 def run(text: str, origin: str, progress: Callable[[float], object] | None) -> Result:  # noqa: ARG001
-    """Makes a run: its tables are as the simulator gives them."""
+    """Makes a run, with the simulator's tables."""
     began = time.perf_counter()
     scenario = tomllib.loads(text)
     arguments = _arguments(scenario)
@@ -144,7 +143,7 @@ def _arguments(scenario: Mapping[str, Any]) -> list[str]:
         "delay": network.get("delay", "20ms"),
         "buffer": queue["buffer"],
         "aqm": queue["aqm"],
-        # Acknowledgements never wait for room.
+        # The way back has room for every acknowledgement.
         "down-aqm": "droptail",
         "down-buffer": "10000p",
         "seed": scenario["seed"],
@@ -170,7 +169,7 @@ def _text(value: Any) -> str:
 
 
 def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
-    """What the gateway measured, with the simulator's tables and names."""
+    """The gateway's measurements in the simulator's tables and names."""
     up = {**measured["queues"][0], "queue": "A->B"}
     decision_hash = up.pop("decision_hash")
     flows = _flows(scenario["traffic"], measured["flows"], up)
@@ -195,11 +194,11 @@ def tables(scenario: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str
 
 
 _OF_LOGS = {"departures_bytes", "delay_mean_s"}
-"""Of a sample of the gateway what a log has and the simulator's series has not."""
+"""Keys of a gateway's sample that the simulator's series lacks."""
 
 
 def _jain(goodputs: list[float]) -> float | None:
-    """Jain's index of the connections; datagrams have their rates and are no part of it."""
+    """Jain's index of the connections, without the datagrams, whose rates are set."""
     squares = sum(each * each for each in goodputs)
     return sum(goodputs) ** 2 / (len(goodputs) * squares) if len(goodputs) > 1 and squares else None
 
@@ -213,7 +212,7 @@ def _flows(
     for group in traffic:
         transport = group["transport"]
         of_kind = kinds["cbr" if transport == "cbr" else "tcp"]
-        # A connection that was not made has no row.
+        # A failed connection has no row.
         for flow in islice(of_kind, group["flows"]):
             row = dict.fromkeys(schema("flows")) | _met(flow, queue)
             row |= {"flow": len(rows), "group": group["name"], "transport": transport}
@@ -222,11 +221,11 @@ def _flows(
 
 
 def _met(flow: Mapping[str, Any], queue: Mapping[str, Any]) -> dict[str, Any]:
-    """What the packets of a flow met at the queue, as its ends tell; nothing is known of TCP."""
+    """A datagram flow's packets at the queue, as its ends count them; unknown for TCP."""
     if flow["transport"] != "cbr":
         return {}
     sent, received = flow["sent"], flow["received"]
-    # More may come in the window than is sent in it: what was queued as it began.
+    # More may arrive in the window than is sent in it: packets queued when it began.
     drops = max(sent - received, 0)
     return {
         "throughput_bps": 8 * _PACKET * received / queue["measured_s"],

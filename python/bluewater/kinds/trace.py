@@ -1,4 +1,4 @@
-"""Generated traces: a run of one is, like a scenario, a text with all that it follows from.
+"""Generated traces: such a run is, like a scenario, a text that determines it.
 
 For example::
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def check(table: Mapping[str, Any], file: str) -> str:
-    """The canonical text of a run of a generated trace."""
+    """Checks the options of a generated trace; returns the canonical text."""
     given = {"seed": table.get("seed", 1), **table["trace"]}
     given = {"windows": list(WINDOWS), "timeout": TIMEOUT, **given}
     options, windows, timeout = _split(given)
@@ -59,7 +59,7 @@ def run(text: str, origin: str, progress: Callable[[float], object] | None) -> R
 
 
 def _digest(trace: Trace) -> str:
-    """16 hexadecimal digits over all that was measured."""
+    """16 hexadecimal digits over all measured values."""
     tables = {name: table.to_dict(as_series=False) for name, table in trace.tables()}
     text = json.dumps([trace.summary, tables])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -71,7 +71,7 @@ def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], str]:
 
 
 def version() -> str:
-    """The core, and what makes tables of what it measures."""
+    """The versions of the core and of the code that makes its tables."""
     return f"{_core.version()} trace {fingerprint(__file__, trace.__file__)}"
 
 

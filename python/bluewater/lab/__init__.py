@@ -1,7 +1,7 @@
-"""The laboratory from Python: what the command line does, with results as objects.
+"""The laboratory from Python: the work of the command line, with results as objects.
 
-Every function here is ``bluewater.NAME``. Runs are kept in a folder (``out``, ``results`` if not
-given) and used again; without one, :func:`run` keeps nothing.
+Every function here is ``bluewater.NAME``. Runs are kept in the folder ``out`` (by default
+``results``) and used again; :func:`run` has no default folder, and without ``out`` keeps nothing.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ class Advice:
 
     Attributes:
         link: The link.
-        ways: The candidates of each direction of the link (``down``, ``up``, or one without a
-            name), in one order, the advice first.
+        ways: The candidates by direction of the link (``down``, ``up``, or one direction without a
+            name). All directions have the same order, best first.
         failures: Runs that could not be made; their disciplines are left out.
-        results: Each run of the ranked, in their order, with its discipline, or discipline and
-            direction.
+        results: Every run of the ranked disciplines, best first, with its discipline, or discipline
+            and direction.
     """
 
     link: Link
@@ -50,13 +50,13 @@ class Advice:
 
     @property
     def ranked(self) -> tuple[Ranked, ...]:
-        """The candidates of the first direction, the advice first."""
+        """The candidates of the first direction, best first."""
         return next(iter(self.ways.values()))
 
     def write(self, stem: Path | str) -> list[Path]:
-        """Draws throughput against delay in each direction; gives the PNGs.
+        """Draws throughput against delay for each direction; returns the paths of the PNGs.
 
-        SVG, PDF and CSV stand beside them. Of two directions each has its name behind ``stem``.
+        SVG, PDF and CSV go beside them. With two directions, their names are appended to ``stem``.
         """
         from bluewater.plots import advise as plots  # noqa: PLC0415 - matplotlib takes long
 
@@ -84,28 +84,26 @@ def advise(
     progress: bool = True,
     **keys: Any,
 ) -> Advice:
-    """Ranks the queue disciplines that a box can run for a link and those who use it.
+    """Ranks the queue disciplines that a box can run, for a link and its users.
 
     Args:
         link: The link.
         box: One of :data:`~bluewater.study.advice.boxes.BOXES`.
         reps: How many seeds, at least 2.
         first_seed: The first of them.
-        duration: Length of a run, of which the first third is not counted.
+        duration: Length of a run; its first third is not counted.
         jobs: Parallel runs.
         on: Where the runs are made, as for :func:`sweep`.
-        share: Where they are kept as well, as for :func:`sweep`.
+        share: A shared store of finished runs, as for :func:`sweep`.
         out: The folder of results.
         progress: Whether a bar is shown.
-        keys: Fields of :class:`~bluewater.Link` that are set: ``rate="10mbit"``.
+        keys: Fields of :class:`~bluewater.Link` to set: ``rate="10mbit"``.
 
     Raises:
         InputError: A name or quantity cannot be used.
     """
     if reps < 2:
-        raise InputError(
-            "no interval without two seeds", key="reps", value=reps, allowed="2 or more"
-        )
+        raise InputError("an interval needs two seeds", key="reps", value=reps, allowed="2 or more")
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
     chosen = with_fields(link or Link(), keys, "advise()")
     warmup = duration_text(seconds(duration, "duration") / 3)
@@ -140,10 +138,10 @@ def advise(
         run.throughput <= 1 for each in ways.values() for runs in each.values() for run in runs
     ):
         raise InputError(
-            "nothing comes through in this time",
+            "no packet of the bulk flows gets through in this time",
             key="duration",
             value=duration,
-            hint="it has to be many round trips",
+            hint="a run takes many round trips",
         )
     placed = rank(*ways.values()) if whole else [[] for _ in ways]
     ranked = {way: tuple(each) for way, each in zip(ways, placed, strict=True)}

@@ -1,4 +1,4 @@
-"""What those who make runs have in common: where, how many at once, for which seeds."""
+"""Arguments shared by the functions that make runs: where, how many at once, which seeds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKING = {"jobs": NUMBER, "on": TEXT, "share": TEXT, "out": PATH}
 
 
 def chosen_seeds(seeds: Sequence[int] | None, reps: int | None) -> tuple[int, ...] | None:
-    """Those that were named, or so many from 1 on; None if neither is said."""
+    """The named seeds, or ``reps`` of them from 1 on; None if neither is given."""
     if reps is None:
         return None if seeds is None else distinct(list(seeds), "seeds")
     if seeds is not None:
@@ -48,7 +48,7 @@ def make_all(
     progress: bool = True,
     on: str = HERE,
 ) -> list[Failure]:
-    """Makes what the store lacks of some runs, with a bar."""
+    """Makes the runs that the store lacks, with a progress bar."""
     held = sum(task.key in store for task in tasks)
     with of_runs(tasks, held, title, progress) as on_progress:
         return execute(tasks, store, jobs, on_progress, on)

@@ -1,4 +1,4 @@
-"""What papers claim, tried."""
+"""Reproducing the claims of papers."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def reproduce(
     Args:
         name: An experiment (``feng/fig6-8``), a file with one (``my.toml``), a paper (``feng``,
             ``Feng02``), or all.
-        size: ``full``, which is the paper's, or ``quick``.
+        size: ``full`` (the paper's size) or ``quick``.
         seeds: The seeds; those of the experiments if not given.
-        reps: So many seeds from 1 on, in place of ``seeds``.
+        reps: Number of seeds, counting up from 1, in place of ``seeds``.
         jobs: Parallel runs.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
-        share: Where finished runs are kept as well and looked for first, for machines that share
-            no folder: any address of fsspec, as ``s3://bucket/folder``.
+        share: A second store of finished runs, searched first, for machines that share no folder:
+            any fsspec address, such as ``s3://bucket/folder``.
         out: The folder of results.
-        report: Whether ``report.html`` is written there, about all that the folder has.
+        report: Whether to write ``report.html`` there, on every experiment in the folder.
         progress: Whether a bar is shown.
     """
     engine(on, jobs)
@@ -67,7 +67,7 @@ def reproduce(
 
 
 def plan(names: Sequence[str], size: str, seeds: tuple[int, ...] | None) -> Plan:
-    """All runs of the experiments that the names mean, of all if there is no name."""
+    """Plans the runs of the named experiments; of all experiments without a name."""
     some = [each for name in names for each in experiment.select(name)]
     meant = {each.id: each for each in (some if names else experiment.select(None))}
     sized = [(each, each.size(size)) for each in meant.values()]

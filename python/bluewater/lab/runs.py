@@ -1,4 +1,4 @@
-"""One run: made, kept, found again, drawn."""
+"""Making, loading and drawing one run."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def run(
         seed: Replaces the scenario's.
         out: A folder of results: the run is kept there, and used again if it is there.
         progress: Called now and then with the fraction done, 0 to 1.
-        packets: A Parquet file for what becomes of each packet, or of some; the run is made anew.
-        share: Where it is kept as well, as for :func:`sweep`; with ``out``.
-        resume: Whether a run that is kept is used; else it is made again.
-        told: Called with a line that says where the run is kept, and whether it was there.
+        packets: A Parquet file, or a selection, for the fate of each packet; makes the run anew.
+        share: A shared store of finished runs, as for :func:`sweep`; it needs ``out``.
+        resume: Whether to use a kept run; else it is made again.
+        told: Called with a line that says where the run is kept, and whether it was found there.
 
     Raises:
         ScenarioError: The scenario is not valid.
@@ -64,7 +64,10 @@ def run(
     if out is None:
         if share:
             raise InputError(
-                "a run is shared from a folder", key="share", value=share, hint='give out="results"'
+                "a shared run is also kept in a folder, and none is given",
+                key="share",
+                value=share,
+                hint='give out="results"',
             )
         return chosen.run(progress, journal)
     store, key = Store(Path(out) / "runs", share), chosen.key
@@ -87,7 +90,7 @@ def run(
 
 
 def _seeded(seed: int | None) -> dict[str, int]:
-    """The setting that a seed is."""
+    """The seed as a setting of the scenario; no setting for None."""
     return {} if seed is None else {"seed": distinct([seed], "seed")[0]}
 
 
@@ -111,19 +114,19 @@ def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT02
 
 @checked(folder=PATH)
 def load(folder: Path | str) -> Result:
-    """The run that is kept in a folder, as :meth:`Result.save` or a command made it.
+    """Loads a run from its folder, written by :meth:`Result.save` or a command.
 
     Raises:
-        InputError: It is none, or damaged.
+        InputError: The folder holds no run, or a damaged one.
     """
     return read_result(Path(folder))
 
 
 def newest(out: Path | str = DEFAULT_OUT) -> Path:
-    """The folder of the run that was asked for last; of a sweep its last one.
+    """The folder of the newest run: the last one that a command made or found.
 
     Raises:
-        InputError: There is none.
+        InputError: The results hold no run.
     """
     store = Store(Path(out) / "runs")
     key = store.newest()
@@ -135,26 +138,26 @@ def newest(out: Path | str = DEFAULT_OUT) -> Path:
 
 
 _SAMPLES = 400
-"""Of a run that is made again to be drawn."""
+"""Sampling interval of a run that is simulated again to be drawn."""
 
 
 def with_series(result: Result, told: Callable[[str], object] = lambda _: None) -> Result:
-    """A run with its series: where it kept none it is simulated again, which decides the same.
+    """The run with its series; simulated again with the same decisions if it kept none.
 
-    ``told`` is given a remark where that is so.
+    ``told`` is then called with a remark.
     """
     table = tomllib.loads(result.scenario)
     simulated = kinds.of(table, "the run").name == "simulator"
     if result.series.height or not simulated or "interval" in table.get("measure", {}):
         return result
     interval = duration_text(result.summary["duration_s"] / _SAMPLES)
-    told(f"the run kept no series: simulated again with interval = {interval} under [measure]")
+    told(f"the run kept no series: simulating it again with interval = {interval} in [measure]")
     table.setdefault("measure", {})["interval"] = interval
     made = Scenario(table, origin="the run").prepared.run()
     if made.decision_hash != result.decision_hash:
         raise InputError(
-            "the run kept no series, and simulated again it decides otherwise",
-            hint=f"it is of version {result.version}: run its scenario again",
+            "the run kept no series, and simulating it again gives other decisions",
+            hint=f"version {result.version} made it: run its scenario again",
         )
     return made
 
@@ -165,7 +168,7 @@ def plot(
 ) -> Figure:
     """Draws queue lengths, drops, marks and signals of a run over time.
 
-    A run that kept no series is simulated again with one.
+    A run without a series is simulated again to get one.
 
     Args:
         result: A run, or the folder of one.

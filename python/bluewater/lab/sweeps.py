@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bluewater.study.scenarios.scenario import Source
 
 _SETUP = Argument((Setup,), 'a Setup; its fields go by name, as in rate="10mbit"')
-_ALGORITHM = Argument((str, type), "names, and classes of one's own")
+_ALGORITHM = Argument((str, type), "names, and your own classes")
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Sweep:
     """Many runs: the cells of a sweep, each for every seed.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         axes: The names of its axes.
         tables: Its tables, over all runs.
-        failures: Runs that could not be made; everything here is of the others.
-        units: The units of those axes that have one.
+        failures: Runs that could not be made; every table leaves them out.
+        units: The units of the axes that have one.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Sweep:
 
     @property
     def runs(self) -> pl.DataFrame:
-        """A row a run: the axes, ``seed``, then the summary's columns."""
+        """The table of runs: the axes, ``seed``, then the summary's columns."""
         return self.tables.runs
 
     def table(self, name: str) -> pl.DataFrame:
@@ -69,17 +69,17 @@ class Sweep:
         return self.tables.table(name)
 
     def results(self) -> list[tuple[dict[str, Label], Result]]:
-        """Each run with its place: axes and seed."""
+        """Yields each run with its values of axes and seed."""
         return [
             ({**entry.axes, "seed": entry.seed}, result)
             for entry, result in zip(self.tables.entries, self.tables.results, strict=True)
         ]
 
     def summary(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
-        """A row a cell and metric: mean over seeds, and ``low`` and ``high`` of its 95 % interval.
+        """Means over seeds with the ends of their 95 % intervals: a row per cell and metric.
 
         Args:
-            metrics: Columns of the summary; all that were measured if not given.
+            metrics: Columns of the summary; by default all that were measured.
         """
         return aggregate.summarise(self.runs, self._axes, metrics)
 
@@ -90,14 +90,14 @@ class Sweep:
 
         Args:
             axis: The axis whose points are compared.
-            against: The point that the others are compared with.
-            metrics: Columns of the summary; all that were measured if not given.
+            against: The point of reference.
+            metrics: Columns of the summary; by default all that were measured.
         """
         return aggregate.differences(self.runs, self._axes, axis, against, metrics)
 
     @property
     def remarks(self) -> list[str]:
-        """What a reader should know: seeds that change nothing, runs that lost everything."""
+        """Warnings about the results: seeds that change nothing, runs that lost every packet."""
         groups: dict[str, list[Result]] = {}
         for entry, result in zip(self.tables.entries, self.tables.results, strict=True):
             place = {**entry.axes, **({"reading": entry.reading} if entry.reading else {})}
@@ -124,21 +124,21 @@ class Sweep:
         """Draws a metric over the cells.
 
         Args:
-            y: A column of the summary; of ``kind="ellipse"`` the vertical one.
-            x: An axis; the last numeric one if not given, else the last. Of ``ellipse`` the
+            y: A column of the summary; for ``kind="ellipse"`` the vertical one.
+            x: An axis; by default the last numeric one, or else the last. For ``ellipse`` the
                 horizontal metric.
-            line: The axis, or axes, that have a line for each point; all others if not given. Of
+            line: The axis, or axes, with a line for each point; by default all others. For
                 ``heat`` the vertical axis.
-            kind: ``lines`` through means with the 95 % interval as a band, ``heat``, ``box`` and
-                ``cdf`` over the runs of each line, ``ellipse`` for the region that has the mean of
-                each line with 95 % confidence (Hotelling's T²; three runs or more).
+            kind: ``lines`` draws means with their 95 % intervals as a band, ``heat`` colours the
+                cells, ``box`` and ``cdf`` show the runs of each line, ``ellipse`` the 95 %
+                confidence region of each line's mean (Hotelling's T²; three runs or more).
             path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
                 ending, for PNG and the points as CSV.
             size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
 
         Raises:
-            InputError: There is no such metric or axis, or ``line`` leaves out an axis: runs of its
-                points would be taken for seeds of one cell.
+            InputError: There is no such metric or axis; or ``line`` omits an axis, whose points
+                would then count as seeds of one cell.
         """
         from bluewater.plots import sweep as plots  # noqa: PLC0415 - matplotlib takes long
 
@@ -176,7 +176,7 @@ class Sweep:
 
     @property
     def overview(self) -> Overview:
-        """A row a cell: means over seeds of the metrics that matter most, with intervals.
+        """The most important metrics: a row per cell, means over seeds with intervals.
 
         ``overview.write("table.tex")`` writes it as LaTeX, ``.md`` as Markdown, ``.csv`` as CSV.
         """
@@ -196,13 +196,13 @@ class Sweep:
 
 
 def _put(write: Callable[[IO[bytes]], object], path: Path) -> None:
-    """Writes a table to a file that Python opens: Polars takes names of UTF-8 alone."""
+    """Writes a table to a file opened here, because Polars takes only names in UTF-8."""
     with path.open("wb") as file:
         write(file)
 
 
 _PICTURED = 60
-"""Cells up to which a notebook shows a picture: with more, nobody tells the lines apart."""
+"""Most cells for which a notebook shows a picture; more lines cannot be told apart."""
 
 
 @checked(size=TEXT, source=SOURCE, seeds=NUMBERS, reps=NUMBER, **MAKING)
@@ -221,20 +221,20 @@ def sweep(
 ) -> Sweep:
     """Runs a scenario at every point of its axes, for every seed.
 
-    Finished runs are kept: the same call goes on where it was stopped.
+    Finished runs are kept: the same call continues an interrupted sweep.
 
     Args:
-        source: A scenario, or one with ``[sweep]``.
+        source: A scenario, with or without ``[sweep]``.
         axes: Axes beside those of the scenario, as under ``[sweep]``: a dotted key with its values,
             or a name with named variants.
-        seeds: The seeds; those of the scenario if not given.
-        reps: So many seeds from 1 on, in place of ``seeds``.
-        size: One of the file's sizes.
+        seeds: The seeds; by default those of the scenario.
+        reps: Number of seeds, counting up from 1, in place of ``seeds``.
+        size: A size that the file declares.
         jobs: Parallel runs.
         on: Where the runs are made: ``here``, ``dask`` (processes of this machine),
             ``dask=ADDRESS`` (the cluster of a scheduler), or ``slurm`` (job arrays).
-        share: Where finished runs are kept as well and looked for first, for machines that share
-            no folder: any address of fsspec, as ``s3://bucket/folder``.
+        share: A second store of finished runs, searched first, for machines that share no folder:
+            any fsspec address, such as ``s3://bucket/folder``.
         out: The folder of results.
         progress: Whether a bar is shown, in a terminal or a notebook.
 
@@ -243,7 +243,7 @@ def sweep(
         ScenarioError: The scenario is not valid.
         Interrupted: Ctrl-C; what was finished is kept.
     """
-    engine(on, jobs)  # what is wrong with it is said before anything is planned
+    engine(on, jobs)  # reports a wrong engine before the planning, which takes time
     made = _experiment(source, axes)
     chosen = made.size(size)
     if (wanted := chosen_seeds(seeds, reps)) is not None:
@@ -284,17 +284,17 @@ def compare(
     """Runs queue disciplines on one link, with the same random numbers.
 
     Args:
-        aqms: Their names, with parameters if wanted (``"red:max_p=0.2,gentle=true"``), or classes
-            of one's own, as such or as ``"FILE.py:CLASS"``.
+        aqms: Their names, with parameters if wanted (``"red:max_p=0.2,gentle=true"``), or your own
+            classes, as objects or as ``"FILE.py:CLASS"``.
         setup: The link and its load.
-        seeds: Each discipline is run for each of them; seed 1 if not given.
-        reps: So many seeds from 1 on, in place of ``seeds``.
+        seeds: Each discipline is run for each of them; by default seed 1.
+        reps: Number of seeds, counting up from 1, in place of ``seeds``.
         jobs: Parallel runs.
         on: Where the runs are made, as for :func:`sweep`.
-        share: Where they are kept as well, as for :func:`sweep`.
+        share: A shared store of finished runs, as for :func:`sweep`.
         out: The folder of results.
         progress: Whether a bar is shown.
-        keys: Fields of :class:`~bluewater.Setup` that are set: ``rate="10mbit"``.
+        keys: Fields of :class:`~bluewater.Setup` to set: ``rate="10mbit"``.
 
     Raises:
         InputError: A name or quantity cannot be used.
@@ -319,7 +319,7 @@ def compare(
 
 
 def distinct_names(aqms: Sequence[str | type[Aqm]]) -> list[str | type[Aqm]]:
-    """The names, each once."""
+    """The distinct names, in order."""
     return list(dict.fromkeys(aqms))
 
 

@@ -1,4 +1,4 @@
-"""The picture of an advice: throughput against delay, with fairness as the colour."""
+"""The picture of `advise`: throughput against delay, with fairness as the colour."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from bluewater.study.advice.advise import Ranked
 
 _SHORTEST = 1e-2
-"""Delays below are drawn here, in ms: the axis is logarithmic."""
+"""The axis of delays is logarithmic: shorter delays are drawn at this one, ms."""
 _SAME = 1.005
-"""A throughput that is greater by no more than this is no greater."""
+"""Throughputs that differ by at most this share count as equal."""
 _SIZE = 7.0
-"""Of a point, in points."""
+"""Size of a candidate's marker, in points."""
 
 
 def figure(ranked: Sequence[Ranked], title: str) -> Figure:
-    """A point a candidate, of means with their 95 % intervals; up and to the left is better.
+    """Draws a point per candidate, means with 95 % intervals; up and to the left is better.
 
-    The advice and what is as good, as in the table, have bold names. The line is the Pareto front
-    of throughput and delay; throughputs within 0.5 % count as the same.
+    The best candidate and those as good, by the table, have bold names. The line is the Pareto
+    front of throughput and delay; throughputs within 0.5 % count as equal.
     """
     with mpl.rc_context(RC):
         made = Picture(figsize=(9, 6), layout="constrained")
@@ -52,7 +52,7 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
         made.colorbar(seen, ax=axes, label="Fairness (Jain's index)", pad=0.02)
         axes.plot(
             *points[0], "o", ms=_SIZE + 7, mfc="none", mec="#b3261e", mew=1.6, zorder=4, ls="",
-            label="advice; as good: bold names",
+            label="advice; as good ones have bold names",
         )  # fmt: skip
         axes.set_xlabel("Delay in the queue, 99 %, of calls and games if there are any (ms)")
         axes.set_ylabel("Throughput of bulk flows (Mb/s)")
@@ -100,7 +100,7 @@ def _names(
     made: Figure, axes: Axes, ranked: Sequence[Ranked], points: Sequence[tuple[float, float]]
 ) -> None:
     """Writes a name beside each point where it covers neither another name nor a point."""
-    made.draw_without_rendering()  # Now the layout is known.
+    made.draw_without_rendering()  # Only a drawn figure knows its layout.
     dot = made.dpi / 72
     places = axes.transData.transform(points)
     taken = [
@@ -126,7 +126,7 @@ def _names(
 def _free(
     place: Any, width: float, height: float, dot: float, taken: Sequence[Bbox], inside: Bbox
 ) -> tuple[tuple[float, float], Bbox]:
-    """The nearest place around a point where a box of a size is free; how far off, and the box."""
+    """The nearest free place for a box around a point: the offset, and the box there."""
     candidates = []
     for distance in range(9, 240, 6):
         for step in (4, 12, 2, 6, 10, 14, 3, 5, 11, 13, 1, 7, 9, 15, 0, 8):  # above, below, aside
@@ -149,7 +149,7 @@ def _free(
 
 
 def write(ranked: Sequence[Ranked], title: str, stem: Path) -> Path:
-    """Writes the picture and its points; gives the PNG."""
+    """Writes the picture and its points; returns the path of the PNG."""
     points = pl.DataFrame(
         [
             {"x": run.delay, "y": run.throughput, "line": each.name, "jain": run.jain,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def drawables(delays: pl.DataFrame) -> list[Drawable]:
-    """A panel a kind of delay that there is, with a bar a quantile for each name and group.
+    """The panels: one for each measured kind of delay, with a bar per quantile, name and group.
 
     Args:
         delays: As :func:`bluewater.study.comparison.delays.table` gives them.
@@ -39,6 +39,6 @@ def figure(
 ) -> tuple[Picture, list[Drawable]]:
     """The picture, and its panels."""
     panels = drawables(delays)
-    title = f"Delays that 50, 95 and 99 % stay within: {title}"
+    title = f"Delays of 50, 95 and 99 % of packets: {title}"
     made = draw(title, "bars", Scale(""), panels, len(panels), "all", size=size)
     return made, panels

@@ -36,29 +36,29 @@ if TYPE_CHECKING:
 _PANEL = {1: (5.6, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 """Width and height in inches of a panel, by how many are in a row."""
 _BARS = 7.2
-"""Width of a panel of bars that is alone in its row: names stand beside them."""
+"""Width of a panel of bars that is alone in its row, with names beside the bars."""
 
 _PAGE = 8.8
-"""Inches of a page that a picture in a paper may take."""
+"""Greatest height in inches of a picture in a paper."""
 
 _LARGE = 1e5
-"""Numbers of an axis from here on are written as in 10M: a common power would cover the title."""
+"""Larger numbers of an axis are written as 10M: a common power of ten would cover the title."""
 
 _MARKED = 6
-"""Markers of a trace that is not alone in its picture."""
+"""Number of markers on a trace that shares its picture."""
 
 _FOOT = 8.5
 """Size of the lines below a picture, in points."""
 _LETTER = 0.57
-"""Width of a letter in the mean, by the font's size; of bold ones a seventh more."""
+"""Mean width of a letter, by the font's size; bold letters are a seventh wider."""
 
 MAX_TRACE = 800
-"""Points of a trace that are drawn; longer ones are thinned to the extremes of each stretch."""
+"""Most points drawn of a trace; longer ones keep the extremes of each stretch."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Where the parts of a picture are, for a page that is too narrow for the whole of it.
+    """The parts of a picture, for a page that is too narrow to show it whole.
 
     Attributes:
         panels: The axes of each panel.
@@ -77,7 +77,7 @@ class Parts:
 
 
 class Picture(Figure):
-    """A figure that a notebook shows where it is the value of a cell."""
+    """A figure that a notebook shows if it is the value of a cell."""
 
     parts: Parts
     for_paper: bool = False
@@ -90,10 +90,10 @@ class Picture(Figure):
 
 @dataclass(frozen=True)
 class Drawable:
-    """A panel with its points: columns ``x``, ``y`` and, if any, ``line`` and ``seed``.
+    """A panel with its points: columns ``x``, ``y`` and, if there are, ``line`` and ``seed``.
 
-    ``groups`` are those of its bars, in the order of their axis; ``brief`` is its y label where
-    there is little room.
+    ``groups`` names its groups of bars in the axis' order; ``brief`` is its y label for a narrow
+    picture.
     """
 
     title: str
@@ -117,13 +117,13 @@ def draw(
     """Draws a figure.
 
     Args:
-        title: Its title; what was run is said in the caption.
+        title: Its title; the caption describes the runs.
         kind: ``spread``, ``trace``, ``scatter`` or ``bars``.
         x: The axis that all panels share.
         panels: In reading order; ``None`` leaves a place empty.
         columns: Panels in a row.
-        share_y: Which panels have the same y axis: ``all``, ``row`` or ``none``.
-        told: Lines that stand below it.
+        share_y: Which panels share a y axis: ``all``, ``row`` or ``none``.
+        told: Lines of text below it.
         size: For a paper, ``column`` or ``page``: without a title, and with smaller text.
     """
     paper = sized(size)
@@ -158,7 +158,7 @@ def draw(
         for axes, panel in drawn:
             _panel(axes, panel, kind, x, styles, width - 0.2)
         names = _marks(drawn, kind)
-        # Limits last: one that is set on a shared axis stops the others from widening it.
+        # Limits last: setting one on a shared axis stops the other panels from widening it.
         for axes, panel in drawn:
             _limit(axes, "x", panel.y if kind == "bars" else x)
             if kind != "bars":
@@ -177,7 +177,7 @@ def draw(
 def _placed(
     every: Sequence[Axes], panels: Sequence[Drawable | None]
 ) -> list[tuple[Axes, Drawable]]:
-    """Each panel with its axes; those of no panel are removed."""
+    """Pairs each panel with its axes, and removes axes without a panel."""
     drawn = []
     for place, axes in enumerate(every):
         panel = panels[place] if place < len(panels) else None
@@ -189,7 +189,7 @@ def _placed(
 
 
 def _fit_one_axis(panels: Sequence[Drawable]) -> bool:
-    """Whether no panel would be lost on the x axis of another."""
+    """Whether the panels' x values are close enough for one axis."""
     ends = [float(panel.points["x"].max() or 0) for panel in panels]  # type: ignore[arg-type]
     return not ends or 2 * min(ends) >= max(ends)
 
@@ -227,10 +227,10 @@ def _marks(drawn: Sequence[tuple[Axes, Drawable]], kind: str) -> list[naming.Nam
 
 
 def _lay_out(figure: Picture, below: float, foot: str) -> None:
-    """Places all parts, once, and then the lines below them.
+    """Lays out all parts once, and then the lines of text below them.
 
-    Every format that is written later takes the places as they are. With an engine, even one that
-    does nothing, each of them would first be drawn for its layout.
+    Every format uses this layout. With a layout engine, even an idle one, Matplotlib would draw
+    the figure once more for each format.
     """
     engine = figure.get_layout_engine()
     assert engine is not None
@@ -262,7 +262,7 @@ def _box(axes: Axes) -> tuple[float, float, float, float]:
 
 
 def _without_hidden(panel: Drawable, made: Sequence[Drawable], share_y: Sharing) -> Drawable:
-    """The panel with an axis that shows all of its points: a logarithmic one has no place for 0."""
+    """The panel with an axis that shows all its points: a logarithmic one cannot show 0."""
     if panel.y.scale != "log":
         return panel
     shared = [panel] if share_y == "none" else [each for each in made if each.y.scale == "log"]
@@ -282,7 +282,7 @@ def _without_hidden(panel: Drawable, made: Sequence[Drawable], share_y: Sharing)
 def _with_groups(
     panels: Sequence[Drawable | None], columns: int, share_y: Sharing
 ) -> list[Drawable | None]:
-    """The panels with their groups of bars: panels with one axis have the same."""
+    """The panels with their groups of bars; panels that share an axis share the groups."""
     size = {"all": max(len(panels), 1), "row": columns, "none": 1}[share_y]
     grouped: list[Drawable | None] = []
     for first in range(0, len(panels), size):
@@ -304,7 +304,7 @@ def _lines(panels: Sequence[Drawable]) -> list[str]:
 def _panel(
     axes: Axes, panel: Drawable, kind: str, x: Scale, styles: Mapping[str, Look], width: float
 ) -> None:
-    """Each panel has all of its labels, also beside one with the same axis: it may stand alone."""
+    """Labels every panel fully, even if it shares an axis: a page may show it alone."""
     # The title begins where the axis does.
     beside = 0.07 * max((len(str(group)) for group in panel.groups), default=6)
     font = mpl.rcParams["axes.titlesize"]
@@ -329,7 +329,7 @@ def _panel(
         set_scale(axes, "x", x)
         set_scale(axes, "y", panel.y)
         if x.scale == "linear" and _are_whole(points["x"]):
-            # Of links and flows there are no halves.
+            # Counts, such as of links and flows, have no halves.
             axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
@@ -363,7 +363,7 @@ def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
     thin = _thin(_first_seed(points).sort("x"))
     marks: dict[str, Any] = {}
     if style.marker in MARKERS and style is not _ALONE:
-        # Now and then, each line's elsewhere: no dash is seen in what goes up and down.
+        # A few markers per line, each line's elsewhere: a dash style is lost on a jagged line.
         every = max(1, thin.height // _MARKED)
         first = every * (MARKERS.index(style.marker) + 1) // (len(MARKERS) + 1)
         marks = {"marker": style.marker, "markevery": (first, every)}
@@ -378,7 +378,7 @@ def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
 
 
 _ALONE = Look("#0072b2", "o")
-"""Of points that have no line's name."""
+"""The look of points without a line's name."""
 
 _LINES = {"spread": _spread, "trace": _trace, "scatter": _scatter}
 
@@ -390,7 +390,7 @@ def _first_seed(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _thin(points: pl.DataFrame) -> pl.DataFrame:
-    """Keeps the least and the greatest of each stretch, so that no spike is lost."""
+    """Thins a trace to the least and greatest of each stretch, so that no spike is lost."""
     stretch = max(1, math.ceil(2 * points.height / MAX_TRACE))
     if stretch == 1:
         return points
@@ -412,7 +412,7 @@ def _bars(
     styles: Mapping[str, Look],
     room: float,
 ) -> None:
-    """Bars along x, those of a group in so much of its room: claims are marked between groups."""
+    """Draws horizontal bars in groups, with room between groups for the marks of claims."""
     lines = _by_line(points)
     width = room / len(lines)
     for position, (name, own) in enumerate(lines):
@@ -426,7 +426,7 @@ def _bars(
             ],
             mean,
             height=width * 0.9,
-            # Of equal values the mean may lie beside them by rounding.
+            # Rounding may put the mean of equal values beside them.
             xerr=[
                 (mean - over["low"].to_numpy()).clip(0),
                 (over["high"].to_numpy() - mean).clip(0),
@@ -440,7 +440,7 @@ def _bars(
         axes.bar_label(drawn, labels, padding=3, fontsize=7)
     axes.set_yticks(range(len(groups)), [str(group) for group in groups])
     axes.margins(x=0.12, y=0.4 / len(groups))
-    if not axes.yaxis_inverted():  # panels that share it have turned it already
+    if not axes.yaxis_inverted():  # a panel that shares the axis may have inverted it already
         axes.invert_yaxis()
     axes.set_xlabel(axes.get_ylabel())
     axes.set_ylabel("")
@@ -457,7 +457,7 @@ def set_scale(axes: Axes, which: str, scale: Scale) -> None:
         low, high = getattr(axes, f"get_{which}lim")()
         few = (scale.high or high) <= 1e3 * (scale.low or low)
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
-        # The default's labels are mathematical markup, which is not parsed here.
+        # The default's labels are mathematical markup, which this style does not parse.
         axis.set_minor_formatter(NullFormatter())
     if scale.scale != "linear":
         axis.set_major_formatter(FormatStrFormatter("%g"))
@@ -471,7 +471,7 @@ def _limit(axes: Axes, which: str, scale: Scale) -> None:
 
 
 def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
-    """Below, where it takes no width: on a phone there is none to spare."""
+    """Draws the legend below the panels, because a phone has no width to spare."""
     handles: dict[str, Any] = {}
     for axes in every:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -487,12 +487,12 @@ def _legend(figure: Figure, every: Sequence[Axes], count: int) -> None:
 
 
 def legend_columns(names: Sequence[str], width: float) -> int:
-    """Columns of a legend of these names that have room in a width in inches."""
+    """How many columns of a legend of these names fit into a width in inches."""
     scale = mpl.rcParams["font.size"] / RC["font.size"]
     return max(1, int((width + 0.2) / (scale * (0.7 + 0.085 * max(map(len, names))))))
 
 
 def _says_its_line(panel: Drawable) -> bool:
-    """Whether a panel has one line, whose name its title begins with."""
+    """Whether a panel has one line, and its title begins with that line's name."""
     names = _lines([panel])
     return len(names) == 1 and panel.title.startswith(names[0])

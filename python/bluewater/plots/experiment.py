@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def drawables(
     plot: Plot, tables: Tables | Frames, file: str, claims: Sequence[Claim] = ()
 ) -> list[Drawable]:
-    """The panels of a plot with the points that their queries give, and the claims drawn there.
+    """The panels of a plot with the points of their queries, and the claims drawn there.
 
-    Panels that have none, because a size leaves their runs out, are left out too.
+    Panels without points, whose runs the size leaves out, are omitted.
     """
     own = tables if isinstance(tables, Frames) or plot.reading == "all" else tables.of(plot.reading)
     every = [
@@ -72,7 +72,7 @@ class Shown:
     """A plot in one reading, with the claims that it shows.
 
     Attributes:
-        name: That of the plot, and of the reading if the file does not say it.
+        name: The plot's name, with the reading's unless the file declares that reading.
     """
 
     name: str
@@ -81,9 +81,9 @@ class Shown:
 
 
 def in_readings(plot: Plot, findings: Sequence[Finding]) -> list[Shown]:
-    """The plot as its file has it, and once more in each other reading that a verdict rests on.
+    """The plot in its declared reading, and again in other readings that decide verdicts.
 
-    They are as few as show all verdicts.
+    The readings are as few as show every verdict.
     """
     own = [finding for finding in findings if finding.claim.plot == plot.id]
     shown = [Shown(plot.id, plot, own)]
@@ -105,14 +105,14 @@ def _rests_on(finding: Finding) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Told:
-    """A claim of a plot or table: what the paper says, where it holds, what was measured."""
+    """The text of a claim below a plot or table: statement, bound, measured value."""
 
     finding: Finding
     text: str
 
 
 def told(shown: Plot | Sheet, findings: Sequence[Finding]) -> list[Told]:
-    """A line for each claim of a plot or table; what was measured is of the reading shown."""
+    """A line for each claim of a plot or table, with the value measured in the shown reading."""
     lines = []
     for finding in findings:
         claim = finding.claim
@@ -128,7 +128,7 @@ def told(shown: Plot | Sheet, findings: Sequence[Finding]) -> list[Told]:
 
 
 def _elsewhere(shown: Plot | Sheet, finding: Finding) -> str:
-    """The reading that a verdict rests on, if it is not here; a plot of it stands below."""
+    """Names the reading that a verdict rests on, if another is shown."""
     if shown.reading in ("all", *_rests_on(finding)):
         return ""
     drawn = ", drawn below" if isinstance(shown, Plot) else ""

@@ -29,7 +29,7 @@ def draw_sensitivity(
     Args:
         claims: Rows.
         unknowns: Columns.
-        shares: 0 to 1 for each row and column; ``None`` where nothing is known.
+        shares: 0 to 1 for each row and column; ``None`` if unknown.
         stem: The files' path without an ending.
     """
     grid = np.array([[np.nan if each is None else each for each in row] for row in shares])
@@ -45,7 +45,7 @@ def draw_sensitivity(
         axes.set_xticks(np.arange(len(unknowns)) + 0.5, unknowns, rotation=35, ha="right")
         for row, column in zip(*np.nonzero(grid >= 0.05), strict=True):
             share = grid[row, column]
-            # Pure white is taken for the page's own background where the picture is put into it.
+            # Not pure white: a page replaces that by its own background.
             colour = "#fefefe" if share > 0.5 else "#101010"
             axes.text(column + 0.5, row + 0.5, f"{share:.2f}", ha="center", va="center",
                       fontsize=7, color=colour)  # fmt: skip

@@ -33,11 +33,11 @@ _PLAIN = {
     "svg": {"Creator": None, "Date": None, "Format": None, "Type": None},
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
-"""No tool's name and no date: the same numbers give the same bytes."""
+"""Metadata without a tool's name and date, so that the same numbers give the same bytes."""
 _PRINTED = 300
 """Dots per inch of a PNG that is printed."""
 _OTHERS = (".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".csv")
-"""Endings that somebody means as a format, as not each dot of a name does."""
+"""Endings that mean a format; a name may contain other dots."""
 
 
 _UNSEEN = (
@@ -57,7 +57,7 @@ _LONG = re.compile(r"-?[0-9]+\.[0-9]{2,}")
 
 
 def _shorter(found: re.Match[str]) -> str:
-    """A length to a tenth of a point; a tenth of its characters more would be seen by nobody."""
+    """Rounds a length to a tenth of a point: finer would cost bytes that nobody sees."""
     return f"{float(found[0]):.1f}".removesuffix(".0")
 
 
@@ -82,7 +82,9 @@ def save(
         formats: Endings without the dot. Each takes about as long as all else of a picture.
     """
     if not stem.name:
-        raise InputError("no name for a picture", key="path", value=str(stem), allowed="a file's")
+        raise InputError(
+            "not a name for a picture", key="path", value=str(stem), allowed="a file's"
+        )
     ending = stem.suffix.lower()
     if ending in PICTURES or ending in _OTHERS:
         check_ending(stem, PICTURES, "a picture")
@@ -114,10 +116,10 @@ def _write(figure: Figure, path: Path) -> None:
 
 @contextmanager
 def _without_tex() -> Iterator[None]:
-    """Has PGF be written where there is no LaTeX.
+    """Lets Matplotlib write PGF without LaTeX.
 
-    Matplotlib asks it for the size of each text, and takes texts for its commands. Here texts are
-    as large as in other formats, and mean what they say.
+    Matplotlib asks LaTeX for the size of each text, and would read texts as LaTeX commands. Here
+    texts have their size in the other formats, and LaTeX's special characters are escaped.
     """
 
     def measured(
@@ -135,9 +137,9 @@ def _without_tex() -> Iterator[None]:
 
 
 def share_styles(pictures: Sequence[dict[str, Any]]) -> str:
-    """Puts classes in place of the styles in the ``svg`` of each; gives the sheet of the classes.
+    """Replaces styles inside each ``svg`` by classes; returns the style sheet of the classes.
 
-    A third of a report was the same few styles, once for each mark.
+    Otherwise a third of a report would repeat the same few styles, once per mark.
     """
     classes: dict[str, str] = {}
     everywhere: dict[str, None] = {}
@@ -148,14 +150,14 @@ def share_styles(pictures: Sequence[dict[str, Any]]) -> str:
     for picture in pictures:
         everywhere |= dict.fromkeys(_EVERYWHERE.findall(picture["svg"]))
         picture["svg"] = _STYLE.sub(shared, _EVERYWHERE.sub("", picture["svg"]))
-    # Where a part of a picture is used again, its rules see nothing that is around the picture.
+    # CSS rules for a re-used part of a picture cannot select elements around the picture.
     rules = [rule.strip().replace("*", "figure svg", 1) for rule in everywhere]
     rules += [f".{name}{{{style}}}" for style, name in classes.items()]
     return "".join(rules)
 
 
 def page_name(path: Path) -> str:
-    """What a picture is called on a page: names there are the page's, so each has its own."""
+    """The prefix of a picture's names: names must be unique on a page."""
     return "p" + sha256(f"{path.parent.name}/{path.stem}".encode()).hexdigest()[:6]
 
 
@@ -164,8 +166,8 @@ def inline_svg(path: Path, label: str, foot: float = 0.0) -> str:
 
     Args:
         path: The file.
-        label: What it is, for those who do not see it.
-        foot: Height of the lines below it, which the page has itself, in points.
+        label: Its description, for screen readers.
+        foot: Height in points of the text below it, which the page writes itself.
     """
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
@@ -177,7 +179,7 @@ def inline_svg(path: Path, label: str, foot: float = 0.0) -> str:
     text = _PLACE.sub(lambda found: _LONG.sub(_shorter, found[0]), text)
     for left_out in _UNSEEN:
         text = left_out.sub("", text)
-    # What nothing refers to needs no name.
+    # A part without references needs no name.
     own = page_name(path)
     referred = set(_REFERENCE.findall(text))
     used = [name for name in dict.fromkeys(_NAME.findall(text)) if name in referred]

@@ -27,7 +27,7 @@ _COUNTED = {
 
 @dataclass(frozen=True)
 class Log:
-    """What a log tells: its title, its disciplines, and a row for each line about a queue.
+    """The content of a log: its title, its disciplines, and a row for each line about a queue.
 
     ``rate_bps`` is empty where the rate varies.
     """
@@ -38,21 +38,23 @@ class Log:
 
 
 def read_log(path: Path) -> Log:
-    """Reads a log, whole or as far as it goes."""
+    """Reads a log; an unfinished last line is left out."""
     text = read_text(path, hint=None)
     whole = text[: text.rfind("\n") + 1].splitlines()
     if not whole or '"bluewater-gateway"' not in whole[0]:
         raise InputError(
-            "no log of a gateway",
+            "not a log of a gateway",
             file=str(path),
-            hint="what can be drawn: the folder of a run, as `bluewater run` prints it, or what "
+            hint="you can plot the folder of a run, as `bluewater run` prints it, or the file that "
             "`--log` of gateway or shell wrote",
         )
     lines = [_line(path, number, line) for number, line in enumerate(whole, 1)]
     try:
         return _tabulated(lines, str(path))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not as a gateway writes it: {error!r}", file=str(path)) from error
+        raise InputError(
+            f"the log has a line that no gateway writes: {error!r}", file=str(path)
+        ) from error
 
 
 def _tabulated(lines: list[dict[str, Any]], file: str) -> Log:
@@ -71,7 +73,7 @@ def _tabulated(lines: list[dict[str, Any]], file: str) -> Log:
             before[name] = time
     if not rows:
         raise InputError(
-            "nothing was sampled", file=file, hint="a shorter --interval, or a longer run"
+            "the log has no samples", file=file, hint="a shorter --interval, or a longer run"
         )
     title = ", ".join(f"{each['queue']} {each['aqm']} {each['rate']}" for each in queues)
     table = pl.DataFrame(rows, infer_schema_length=None)
@@ -86,12 +88,12 @@ def _line(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"no JSON: {error}", file=str(path), line=number) from error
+        raise InputError(f"a line is not JSON: {error}", file=str(path), line=number) from error
     return value if isinstance(value, dict) else {}
 
 
 def _rates(queues: list[dict[str, Any]]) -> dict[str, float | None]:
-    """The rate of each queue; none of one that varies, whose nominal rate says little."""
+    """The rate of each queue; none for a varying one, whose nominal rate says little."""
     return {
         each["queue"]: None if "rate_trace" in each else bits_per_second(each["rate"])
         for each in queues
@@ -99,7 +101,7 @@ def _rates(queues: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def panels(log: Log) -> list[Drawable]:
-    """Queue, delay in it, throughput, drops and marks, and signals."""
+    """The panels: queue length, queueing delay, throughput, drops and marks, signals."""
     each_s = pl.col("interval_s").clip(1e-9)
     shown = [
         _panel(log, "Queue", "Queue (packets)", pl.col("backlog_packets")),
@@ -118,10 +120,10 @@ def panels(log: Log) -> list[Drawable]:
 
 
 def _delay(log: Log) -> tuple[str, pl.Expr]:
-    """How long packets were in the queue: as it was measured, or what comes nearest to it.
+    """The panel of queueing delay: as the log measures it, or the nearest quantity that it has.
 
-    That is what the discipline measures itself, then the time to send what is queued: at the rate,
-    or if it varies at that of what was sent in the interval.
+    Second choice is the delay that the discipline measures, third the time to send the queued bytes
+    at the link's rate; at a varying rate, at the rate sent in the interval.
     """
     there = log.rows.columns
     for name, words in (

@@ -25,46 +25,46 @@ if TYPE_CHECKING:
     from bluewater.study.experiments.claims import By
 
 _SIZE = 7
-"""Of a claim's name, in points."""
+"""Font size of a claim's name, in points."""
 _INK: Any = {"color": INK, "linewidth": 1.0, "alpha": 0.75, "zorder": 3}
 _BAND: Any = {"color": INK, "alpha": 0.07, "linewidth": 0, "zorder": 0}
 _DASHED: Any = (0, (5, 3))
 _DOTTED: Any = (0, (1, 2))
 _BOTH: Any = (0, (5, 2, 1, 2))
-"""Of an end of a bound that is the paper's number."""
+"""Line style of an end of a bound that is the paper's number."""
 _CARETS = {
     False: {True: CARETUPBASE, False: CARETDOWNBASE},
     True: {True: CARETRIGHTBASE, False: CARETLEFTBASE},
 }
-"""On a line that is the one end of a bound, towards where it holds: by whether the line is upright,
-and whether its value is the least that holds."""
+"""Marker on the line of a one-sided bound that points to where the claim holds, by whether the line
+is upright, and whether its value is the lower end."""
 _CARET: Any = {"color": INK, "markersize": 5, "linestyle": "none", "zorder": 3}
 _ARROWS = {
     False: [Path([(0, 0), (-0.6, end), (0.6, end), (0, 0)]) for end in (-1, 1)],
     True: [Path([(0, 0), (end, -0.6), (end, 0.6), (0, 0)]) for end in (-1, 1)],
 }
-"""At the lower and the upper end of a bound at one x, by whether values are along x: the tip is at
-the end, so that those of a narrow bound do not lie on each other."""
+"""Markers at the lower and upper end of a bound at one x, by whether values are along x. The tip is
+at the end, so that the markers of a narrow bound do not overlap."""
 _SPAN = "claim"
 """Name of the line that joins a claim's marks at one x."""
 _BESIDE = 10
-"""Points between claims at one x whose marks would stand among each other's."""
+"""Distance in points between claims at one x whose marks would overlap."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A claim on an axis: where its value has to lie, and the paper's number.
+    """A claim on an axis: its bound and the paper's number.
 
     Attributes:
-        name: That of the claim.
+        name: The claim's name.
         low: The lower end of its bound, or minus infinity.
         high: The upper end, or infinity.
-        x: Where on the other axis, if not everywhere; two numbers are the ends of a stretch.
+        x: Its place on the other axis, if not everywhere; two numbers are the ends of a stretch.
         paper: The paper's number.
         upright: Whether the value is a number of the x axis, not of the y axis.
-        of: What the value is compared with: a number, or a line by its name.
-        by: How: so many times it, so many percent less, so much after it, at most so far from it,
-            or at most so many percent.
+        of: The reference that the value is compared with: a number, or a line by its name.
+        by: How it is compared: as a multiple of the reference, as percent less, as a difference
+            after it, or as the greatest distance from it, absolute or in percent.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Mark:
     by: By = "times"
 
     def ends(self, base: Any) -> tuple[Any, Any]:
-        """Its bound on the axis, compared with a number or many; ``None`` for an open end."""
+        """The ends of its bound on the axis, for one reference or many; ``None`` if open."""
         if self.by in ("within", "percent"):
             far = self.high if self.by == "within" else base * self.high / 100
             return base - far, base + far
@@ -95,17 +95,17 @@ class Mark:
 def draw(
     axes: Axes, mark: Mark, points: pl.DataFrame, groups: Sequence[Any], lying: bool
 ) -> Named | None:
-    """Draws where a claim holds, dashed or arrows, and the paper's number, dotted or a star.
+    """Draws a claim's bound, dashed or as arrows, and the paper's number, dotted or as a star.
 
     Args:
-        axes: Where.
+        axes: The panel's axes.
         mark: The claim.
-        points: Those of the panel.
+        points: The panel's points.
         groups: The groups of bars, in order.
-        lying: Whether it is bars, whose values are along x.
+        lying: Whether the panel has bars, whose values are along x.
 
     Returns:
-        The name that was written beside the axes, if one was.
+        The name that was written beside the axes, if any.
     """
     across = lying or mark.upright
     if isinstance(mark.x, float | int | str):
@@ -131,7 +131,7 @@ def draw(
 
 
 def _named(axes: Axes, mark: Mark, value: float, across: bool, end: Any) -> Named:
-    """Beside the axes, where it hides nothing: above or on the right; or where its line ends."""
+    """Writes the name above or right of the axes, or at the end of the claim's line."""
     if across:
         axes.set_title(axes.get_title("left"), pad=_SIZE + 7)
         return _name(axes, mark, (value, 1.0), axes.get_xaxis_transform(), "above")
@@ -158,7 +158,7 @@ def _name(
 
 
 def _drawn(points: pl.DataFrame, stretch: tuple[float, float]) -> tuple[float, float] | None:
-    """As much of a stretch as there are points: a size may leave out the others."""
+    """The part of a stretch that has points: a size may leave out the others."""
     x = points.drop_nulls(["x", "y"])["x"].cast(pl.Float64)
     low, high = (float(end or 0) for end in (x.min(), x.max()))  # type: ignore[arg-type]
     low, high = max(low, stretch[0]), min(high, stretch[1])
@@ -168,7 +168,7 @@ def _drawn(points: pl.DataFrame, stretch: tuple[float, float]) -> tuple[float, f
 def _place(
     x: float | str, points: pl.DataFrame, groups: Sequence[Any], lying: bool
 ) -> float | None:
-    """Where an x is on its axis; of bars just below, where they hide nothing."""
+    """The position of an x on its axis; for bars just below them, to hide nothing."""
     if not lying:
         return None if _drawn(points, (float(x), float(x))) is None else float(x)
     labels = [each if isinstance(x, float) else str(each) for each in groups]
@@ -180,7 +180,7 @@ def _line(points: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _at(points: pl.DataFrame, of: str | float, x: float | str) -> float | None:
-    """What a claim is compared with at an x."""
+    """The reference that a claim is compared with at an x."""
     if not isinstance(of, str):
         return of
     text = isinstance(x, str)
@@ -195,7 +195,7 @@ def _everywhere(axes: Axes, mark: Mark, across: bool) -> float | None:
     value = _numbers(mark, axes.axvline if across else axes.axhline)
     side = _side(mark.ends(mark.of))
     if value is not None and side is not None:
-        # Where the line ends, and its name begins.
+        # The line ends here, and its name begins.
         at = (value, 0.98) if across else (0.98, value)
         place = axes.get_xaxis_transform() if across else axes.get_yaxis_transform()
         axes.plot(*at, marker=_CARETS[across][side], transform=place, **_CARET)
@@ -211,13 +211,13 @@ def _stretch(axes: Axes, mark: Mark, x: tuple[float, float]) -> float | None:
 
 
 def _side(ends: tuple[Any, Any]) -> bool | None:
-    """Whether an open bound holds above its end; none of one that has two ends, or none."""
+    """Whether a one-sided bound holds above its end; ``None`` for two ends or no end."""
     low, high = ends
     return (high is None) if (low is None) != (high is None) else None
 
 
 def _numbers(mark: Mark, line: Callable[..., object]) -> float | None:
-    """Draws the ends of the bound and the paper's number as lines; the first of them."""
+    """Draws the ends of the bound and the paper's number as lines; returns the first line."""
     shown = {end: _DASHED for end in mark.ends(mark.of) if end is not None}
     if mark.paper is not None:
         shown[mark.paper] = _BOTH if mark.paper in shown else _DOTTED
@@ -227,7 +227,7 @@ def _numbers(mark: Mark, line: Callable[..., object]) -> float | None:
 
 
 def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:
-    """Beside a line: where another has to lie by what this one has at each x."""
+    """Draws a bound relative to a line: another line must lie there at each x."""
     x, base = own["x"].to_numpy(), own["y"].to_numpy()
     shown = [end for end in mark.ends(base) if end is not None]
     side = _side(mark.ends(base))
@@ -243,7 +243,7 @@ def _along(axes: Axes, mark: Mark, own: pl.DataFrame) -> float | None:
 def _there(
     axes: Axes, mark: Mark, ends: tuple[Any, Any], place: float, across: bool
 ) -> Named | None:
-    """At one x: arrows at the ends of the bound towards where it holds, joined by a line."""
+    """Draws a bound at one x: arrows at its ends, joined by a line."""
     arrows = zip(ends, _ARROWS[across], strict=True)
     shown: list[tuple[float, Any, int]] = [
         (end, arrow, 12) for end, arrow in arrows if end is not None
@@ -254,11 +254,11 @@ def _there(
         return None
     values = sorted(value for value, _, _ in shown)
     transform = _aside(axes, place, values, across)
-    # Whose claim they are, where several stand at one x.
+    # Name the claim, since several may stand at one x.
     parts = axes.plot(*_turned([place] * len(values), values, across), color=INK, linewidth=0.6,
                       zorder=3, gid=_SPAN)  # fmt: skip
     for value, marker, size in shown:
-        # Hollow, so that a point that it is on is seen.
+        # Hollow, so that a point below it is visible.
         parts += axes.plot(*_turned([place], [value], across), marker=marker, markersize=size,
                            color=INK, markerfacecolor="none", zorder=4, gid=MARK,
                            clip_on=False)  # fmt: skip
@@ -275,7 +275,7 @@ def _turned(
 
 
 def _aside(axes: Axes, place: float, values: Sequence[float], across: bool) -> Transform:
-    """Where a claim at one x stands: beside those before it whose marks are among its own."""
+    """The shift of a claim at one x: beside earlier claims whose marks would overlap."""
     before = 0
     for line in axes.lines:
         x, y = np.asarray(line.get_xydata()).T

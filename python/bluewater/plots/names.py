@@ -1,8 +1,8 @@
-"""Names of claims in a picture: each where it stands on nothing else.
+"""Placing the names of claims in a picture so that they cover nothing else.
 
-Of some places beside what it names a name takes the nearest that is free. Names, numbers, titles
-and marks are never written on if any place is free of them, lines are where there is no better one.
-A name that is moved away has a line to what it names.
+A name takes the nearest free place beside its mark. It covers names, numbers, titles and marks only
+if every place does, and lines only if there is no better place. A line joins a name that was moved
+to its mark.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ Where: TypeAlias = Literal["beside", "above", "within"]
 MARK = "mark"
 """Name of a mark of a claim at one x."""
 _GAP = 1.0
-"""Points that are left free around a name."""
+"""Free space around a name, in points."""
 _ROWS = 24
-"""Half heights that a name is moved at most."""
+"""Greatest shift of a name, in half its height."""
 _ON_LINE = 12.0
-"""Points that a name is rather moved than written on a line."""
+"""A shift of this many points is better than covering a line."""
 _ON_CLAIM = 100.0
-"""The same of a claim's own line: what is written on it is taken for its name."""
+"""A shift of this many points is better than covering a claim's line, which would seem named."""
 _ON_NAME = 1e4
 
 
 @dataclass(frozen=True)
 class Named:
-    """A claim's name, and what it is moved within: beside or above the axes, or in them.
+    """A claim's name, and the region it may move in: beside, above or inside the axes.
 
     Attributes:
-        transform: Of its point, to pixels.
+        transform: From its point to pixels.
     """
 
     text: Annotation
@@ -55,32 +55,32 @@ class Named:
 
     @property
     def point(self) -> Any:
-        """What it names, in pixels."""
+        """The point that it names, in pixels."""
         return self.transform.transform(self.text.xy)
 
     @property
     def box(self) -> Bbox:
-        """What it covers, in pixels."""
+        """The box that it covers, in pixels."""
         return self.text.get_window_extent()
 
 
 def seen(names: Sequence[Named]) -> list[Named]:
-    """Those whose values are within the axes; the others, and their marks, are hidden."""
+    """The names whose values lie within the axes; hides the others with their marks."""
     for axes in dict.fromkeys(name.axes for name in names):
-        axes.autoscale_view()  # what was drawn, which is not looked at before it is asked for
+        axes.autoscale_view()  # a property, so that the layout is read only after drawing
         for line in axes.lines:
             if line.get_gid() == MARK:
                 (point,) = axes.transData.transform(line.get_xydata())
                 line.set_visible(_holds(axes, point))
     for name in names:
-        # What stands aside of its place is seen with it.
+        # A mark that is shifted beside its x is hidden with its name.
         way = name.axes.transData if name.where == "within" else name.transform
         name.text.set_visible(_holds(name.axes, way.transform(name.text.xy)))
     return [name for name in names if name.text.get_visible()]
 
 
 def place(figure: Figure, names: Sequence[Named]) -> None:
-    """Moves each to the best of its places; the picture's parts have theirs by then."""
+    """Moves each name to its best place; call it when the layout is final."""
     scale = figure.dpi / 72
     taken = _taken(figure, names, scale)
     for name in sorted(names, key=lambda each: tuple(each.point)):
@@ -112,7 +112,7 @@ def _inside(figure: Figure, box: Bbox) -> bool:
 
 
 def _moves(name: Named, box: Bbox, scale: float) -> Iterator[tuple[float, float]]:
-    """Places to try, as moves from the first."""
+    """The places to try, as shifts from the first."""
     for step in range(-_ROWS, _ROWS + 1):
         if name.where == "above":
             yield step * box.width / 4, 0.0
@@ -125,7 +125,7 @@ def _moves(name: Named, box: Bbox, scale: float) -> Iterator[tuple[float, float]
 
 
 def _taken(figure: Figure, names: Sequence[Named], scale: float) -> list[Bbox]:
-    """What no name is written on: titles, numbers at bars and axes, marks."""
+    """The boxes that a name must not cover: titles, numbers at bars and axes, marks."""
     moved = {name.text for name in names}
     found = []
     for axes in figure.axes:
@@ -143,7 +143,7 @@ def _taken(figure: Figure, names: Sequence[Named], scale: float) -> list[Bbox]:
 
 
 def _mark(line: Line2D, point: Any, scale: float) -> Bbox:
-    """What a mark covers: an arrow has its tip at its point, and lies on one side of it."""
+    """The box that a mark covers; an arrow lies on one side of its point."""
     marker, half = line.get_marker(), float(line.get_markersize()) / 2
     if not isinstance(marker, Path):
         return Bbox([point, point]).padded(half * scale)
@@ -152,7 +152,7 @@ def _mark(line: Line2D, point: Any, scale: float) -> Bbox:
 
 
 def _crossed(axes: Axes) -> list[tuple[float, Any, bool]]:
-    """The lines of a pair of axes: what a name pays to be on it, its path, and if it is joined."""
+    """The lines of a pair of axes: cost of covering it, its path, and whether it is joined."""
     return [
         (
             _ON_CLAIM if line.get_color() == INK else _ON_LINE,
@@ -171,7 +171,7 @@ def _covers(box: Bbox, path: Any, joined: bool) -> bool:
 
 
 def _lead(figure: Figure, name: Named) -> None:
-    """A line from a name to what it names, in the picture's own measure."""
+    """A line from a name to its mark, in the picture's coordinates."""
     box, (x, y) = name.box, name.point
     near = (min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1))
     ends = figure.transFigure.inverted().transform([(x, y), near])

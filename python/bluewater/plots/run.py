@@ -31,22 +31,21 @@ TIME = Scale("Time (s)")
 _SHARE = "0 … 1"
 """The unit of probabilities and shares."""
 _FIRST = ("p_m", "p_a")
-"""Of several signals that are probabilities, those that packets are dropped or marked with."""
+"""Preferred signals: the probabilities with which packets are dropped or marked."""
 _IN_SIGHT = 5.0
-"""How many times the height of a line its axis may have."""
+"""Signals share an axis if its range is at most this many times that of each line."""
 _IN_A_ROW = 3
-"""As many as their titles leave room for."""
+"""Most panels in a row: their titles need room."""
 _ACROSS = 34
-"""Characters of a line beside an axis."""
+"""Most characters in a line of an axis label."""
 _LONGEST = 80
-"""Characters of a picture's name."""
+"""Most characters in a picture's name."""
 
 
 def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable | None], int]:
-    """For each named run its queue length, and below it the discipline's own signal.
+    """Panels of queue length for each named run, with the discipline's own signal below.
 
-    Gives the panels in reading order, with ``None`` for a place that stays empty, and how many are
-    in a row.
+    Returns the panels in reading order, with ``None`` for an empty place, and the panels per row.
     """
     queues = _on_one_axis([_queue(name, result) for name, result in results])
     signals = [_signal(name, result) for name, result in results]
@@ -62,9 +61,9 @@ def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable |
 
 
 def stem(names: Sequence[str], asked: str = "") -> str:
-    """The name of a picture of these; short, and another one for other names.
+    """A short name for the picture of these disciplines, different for other disciplines.
 
-    ``asked``: what was asked of them, if it is not what is asked of all: others have another name.
+    ``asked``: the settings, unless they are the defaults: other settings give another name.
     """
     also = other(asked)
     names = [re.sub(r"[^\w.-]+", "-", name.rsplit("/", 1)[-1]) for name in names]
@@ -76,7 +75,7 @@ def stem(names: Sequence[str], asked: str = "") -> str:
 
 
 def panels(result: Result) -> list[Drawable]:
-    """Everything that a run's series tell, queue by queue: length, drops and marks, signals."""
+    """All panels of a run's series, queue by queue: length, drops and marks, signals."""
     series = measured(result, "series")
     shown = []
     queues = list(result.queues.select("queue", "aqm").iter_rows())
@@ -122,7 +121,7 @@ def _length(name: str, result: Result, queue: str) -> Drawable:
 
 
 def _signal(name: str, result: Result) -> tuple[Drawable, str]:
-    """What tells how a discipline signals, and its unit."""
+    """The panel that shows how a discipline signals: a signal of its own, or its drops."""
     series = primary(result)
     there = _signals(series)
     told = _told(result, result.queues["queue"][0])
@@ -146,9 +145,9 @@ def over_time(
     """A signal over time, in a unit that is easy to read; ``points`` has it as ``y``."""
     unit, what = (told.get(signal, {}).get(part, "") for part in ("unit", "doc"))
     factor, unit = readable(unit)
-    if what and not unit and not what[0].isdigit():  # as of what is 1 or 0
+    if what and not unit and not what[0].isdigit():  # a signal of 0 or 1
         unit = "number"
-    # Of CAKE's `sparse` nobody could guess what it is.
+    # A name such as CAKE's `sparse` does not explain itself.
     words = f"{signal}: {what}" if what else signal
     label = textwrap.fill(f"{words} ({unit})" if unit else words, _ACROSS)
     brief = f"{signal} ({unit})" if unit else signal
@@ -168,10 +167,10 @@ def _signals(series: pl.DataFrame) -> list[str]:
 
 @cache
 def told_signals(aqm: str, code: str = "") -> Mapping[str, Mapping[str, str]]:
-    """Unit and meaning of each signal of a discipline, and of those of a filter before it.
+    """Unit and meaning of each signal of a discipline, and of the filter in front of it.
 
     Args:
-        aqm: Its name; of a class of one's own ``python:FILE:CLASS``.
+        aqm: Its name; ``python:FILE:CLASS`` for your own class.
         code: The text of that class.
     """
     if code:
@@ -183,23 +182,23 @@ def told_signals(aqm: str, code: str = "") -> Mapping[str, Mapping[str, str]]:
 
 
 def _told(result: Result, queue: str) -> Mapping[str, Mapping[str, str]]:
-    """The same of the discipline of a queue of a run."""
+    """Unit and meaning of each signal of the discipline at a run's queue."""
     specs = tomllib.loads(result.scenario).get("queue", [])
     own: dict[str, Any] = next((each for each in specs if each.get("link") == queue), {})
     return told_signals(own.get("aqm", str(result.summary["aqm"])), own.get("code", ""))
 
 
 def _on_one_axis(panels: Sequence[Drawable]) -> list[Drawable]:
-    """The panels with one y axis for all of them."""
+    """Gives the panels one common y axis."""
     greatest = max((_greatest(panel) for panel in panels), default=0.0)
     high = 1.05 * greatest if greatest > 0 else None
     return [replace(panel, y=msgspec.structs.replace(panel.y, high=high)) for panel in panels]
 
 
 def _in_sight(panels: Sequence[Drawable]) -> list[Drawable]:
-    """The panels with one y axis for those that have about the same size.
+    """Gives panels of about the same range a common y axis.
 
-    Beside a probability of 1, one of 0.06 would be a line on the ground.
+    Beside a probability of 1, one of 0.06 would be a line at the bottom.
     """
     if not panels:
         return []

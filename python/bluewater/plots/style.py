@@ -1,8 +1,8 @@
 """The one look of every picture: sizes, inks, and which line gets which colour.
 
-Colours are told apart by people with any common colour blindness: RED's configurations are warm
-and BLUE's cool, each family also differs in lightness and marker, and everything else follows
-Okabe and Ito. All of them keep a contrast of at least 2.5 to white; a page that is dark shows them
+People with any common colour blindness can distinguish the colours: RED's configurations are warm
+and BLUE's cool, members of a family also differ in lightness and marker, and everything else
+follows Okabe and Ito. Every colour has a contrast of at least 2.5 to white; a dark page shows them
 lightened (:func:`on_dark`).
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INK = "#1f2933"
 GRID = "#d5dbe1"
-"""Drawn in these, and replaced by the page's own colours when a plot is put into a report."""
+"""Colours of text, grid and background, which a report replaces by the page's own."""
 
 _WARM = ("#b3261e", "#e0631b", "#d99a00", "#a8744f")
 _COOL = ("#1b5fc1", "#0b93b8", "#16957a", "#6a6fd1")
@@ -46,12 +46,12 @@ _NUMBERED = re.compile(r"([RB])([1-9])\b.*")
 _FAMILY = re.compile(r"(red|blue)\b.*", re.IGNORECASE)
 
 _ALIKE = 45
-"""Distance of colours, in parts of 255, below which they are taken for one."""
+"""Colours closer than this, in parts of 255, count as one."""
 
 _CARD = "#1a222b"
-"""What is behind a picture on the dark page."""
+"""Background of the dark page."""
 _READABLE = 4.5
-"""Contrast of a line to it (WCAG 2.2 asks for 3 of graphics, and 4.5 of text)."""
+"""Contrast of a line to that background (WCAG 2.2: 3 for graphics, 4.5 for text)."""
 
 
 def palette() -> list[str]:
@@ -85,13 +85,13 @@ def _luminance(colour: str) -> float:
 RC: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
-    # In an SVG text stays text: it can be found, and is a tenth of its outlines' size.
+    # Keep text as text in an SVG: it can be searched, and takes a tenth of its outlines' size.
     "font.family": ["DejaVu Sans"],
     "font.size": 9.5,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    # Where it would be anyway; else each draw looks for it among the places of all tick labels.
+    # The default place; naming it spares a search among all tick labels at each draw.
     "axes.titley": 1.0,
     "axes.labelsize": 9.5,
     "axes.edgecolor": INK,
@@ -106,7 +106,7 @@ RC: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
     "text.color": INK,
-    # Names are whatever somebody has called a variant: a dollar sign is one.
+    # Users name variants freely: a dollar sign is no mathematics.
     "text.parse_math": False,
     "legend.frameon": False,
     "legend.labelcolor": INK,
@@ -114,18 +114,18 @@ RC: Any = {
     "lines.markersize": 4.5,
     "svg.hashsalt": "bluewater",
     "svg.fonttype": "none",
-    # Publishers take no Type 3.
+    # Publishers reject Type 3 fonts.
     "pdf.fonttype": 42,
 }
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a picture is made for.
+    """The size of a picture: for a screen or a paper.
 
     Attributes:
-        width: Of the whole picture, in inches; as wide as its panels want if not given.
-        font: Of its text, in points.
+        width: Width of the whole picture, in inches; by default as its panels need.
+        font: Font size of its text, in points.
         line: Width of lines, in points.
     """
 
@@ -154,11 +154,11 @@ class Size:
 
 SCREEN = Size()
 SIZES = {"column": Size(3.5, 8, 1.2), "page": Size(7.16, 8, 1.2)}
-"""For a paper of two columns (IEEE's): in one of them, and across both."""
+"""Sizes for a two-column paper (IEEE's): one column wide, and across both."""
 
 
 def sized(name: str | None) -> Size:
-    """The size of a name, that for a screen if there is none.
+    """The size with this name; the screen's without a name.
 
     Raises:
         InputError: There is no such size.
@@ -180,7 +180,7 @@ class Look:
 
 
 def shown(name: str) -> str:
-    """A name as a label: of one that begins with an underscore Matplotlib makes no entry."""
+    """The name as a label: Matplotlib would omit a label that begins with an underscore."""
     return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
 
 
@@ -195,12 +195,12 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """The look of each line of a picture, no two alike.
 
     ``R1`` and ``B4`` are RED and BLUE configurations, ``BLUE B4, gentle`` belongs to BLUE: each has
-    a colour of its family. Known names have their own colour, the others take what is left. Where
-    colours come again, the lines are dashed.
+    a colour of its family. Known names have their own colour, the others take the rest. When
+    colours repeat, the lines are dashed.
     """
     taken: set[tuple[str, Any]] = set()
     found: dict[str, Look] = {}
-    # Whose colour is fixed first.
+    # Lines with a fixed colour first.
     for place, name in sorted(enumerate(names), key=lambda each: len(_colours(each[1]))):
         choices = [(colour, dash) for dash in _DASHES for colour in _colours(name)]
         free = [each for each in choices if each not in taken]
@@ -212,7 +212,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def _are_alike(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
-    """Whether two looks are nearly the same: families of colours have members that are."""
+    """Whether two looks are nearly the same, as some members of a family of colours are."""
     if one[1] != other[1]:
         return False
     channels = [[int(each[0][at : at + 2], 16) for at in (1, 3, 5)] for each in (one, other)]
@@ -220,7 +220,7 @@ def _are_alike(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
 
 
 def _colours(name: str) -> tuple[str, ...]:
-    """Those that a line may have, the first that is free is its own."""
+    """The looks that a line may have; it takes the first free one."""
     if numbered := _NUMBERED.fullmatch(name):
         family, first = (_WARM if numbered[1] == "R" else _COOL), int(numbered[2]) - 1
         return (family[first % 4],)

@@ -1,4 +1,4 @@
-"""Pictures of a sweep: what was measured over its cells and seeds."""
+"""Pictures of a sweep: a metric over its cells and seeds."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Runs(Protocol):
-    """What is drawn: runs in cells."""
+    """Runs in cells, which can be drawn."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -42,15 +42,15 @@ class Runs(Protocol):
 
     @property
     def units(self) -> Mapping[str, str]:
-        """The units of those that have one."""
+        """The units of the axes that have one."""
 
     @property
     def runs(self) -> pl.DataFrame:
-        """A row a run."""
+        """The table of runs."""
 
 
 def label(name: str) -> str:
-    """What an axis says of a metric or of a dotted key: words, and the unit."""
+    """The label of a metric or a dotted key: words, and the unit."""
     if "." not in name:
         return quantity(name).label
     table, *rest, last = name.split(".")
@@ -95,7 +95,7 @@ def draw(
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(numbers := axis.get_major_formatter(), ScalarFormatter):
                 numbers.set_useOffset(False)
-                numbers.set_scientific(False)  # its power would stand on the title
+                numbers.set_scientific(False)  # a common power of ten would overlap the title
         if kind != "heat":
             _legend(figure, axes)
     if path is not None:
@@ -104,13 +104,13 @@ def draw(
 
 
 _UNNAMED = ("sweep", "compare", "advise")
-"""What is called so has no name of its own."""
+"""Default names, which a title leaves out."""
 
 
 def _parted(sweep: Runs, across: str | None, line: Sequence[str] | None) -> tuple[str, ...]:
-    """The axes that have a line for each of their points, all that are left if none were named.
+    """The axes with a line for each of their points; by default all that are left.
 
-    An interval is one over seeds: what was measured at other points of an axis is not pooled.
+    An interval covers seeds only: runs at different points of an axis are never pooled.
     """
     there = [*sweep.axes, *(["reading"] if "reading" in sweep.runs.columns else [])]
     several = [name for name in there if sweep.runs[name].n_unique() > 1]
@@ -122,10 +122,10 @@ def _parted(sweep: Runs, across: str | None, line: Sequence[str] | None) -> tupl
         return tuple(left)
     if left:
         raise InputError(
-            f"runs of several points of {', '.join(left)} would be thrown together",
+            f"the lines would pool runs of several points of {', '.join(left)}",
             key="line",
             value=line[0] if len(line) == 1 else line,
-            hint=f"line = {(*line, *left)!r} draws one for each; without it all of them are parted",
+            hint=f"line = {(*line, *left)!r} draws one line for each; so does leaving `line` out",
         )
     return tuple(line)
 
@@ -133,10 +133,10 @@ def _parted(sweep: Runs, across: str | None, line: Sequence[str] | None) -> tupl
 def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
     if x is not None and kind == "cdf":
         raise InputError(
-            "a distribution has its metric along x",
+            "a distribution has its metric along x, and no other x",
             key="x",
             value=x,
-            hint=f"line = {x!r} draws one for each of its points",
+            hint=f"line = {x!r} draws a distribution for each of its points",
         )
     if x is not None:
         if x not in sweep.axes:
@@ -151,7 +151,7 @@ def _across(sweep: Runs, x: str | None, kind: str) -> str | None:
 
 
 def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataFrame:
-    """A row a run: ``x``, ``y``, ``line`` and ``seed``, and where it lies."""
+    """The points to draw, one per run: ``x``, ``y``, ``line``, ``seed`` and its values of axes."""
     names = pl.concat_str([pl.col(name).cast(pl.String) for name in line], separator=", ")
     metric = x is not None and x not in sweep.axes
     across = pl.col(x).cast(pl.Float64) * quantity(x).factor if x and metric else pl.col(x or "")
@@ -167,14 +167,14 @@ def _points(sweep: Runs, x: str | None, y: str, line: Sequence[str]) -> pl.DataF
 
 
 def _named(sweep: Runs, name: str) -> str:
-    """What an axis of the picture says of an axis of the sweep, or of a metric."""
+    """The label of the picture's axis for an axis of the sweep, or for a metric."""
     return f"{label(name)} ({unit})" if (unit := sweep.units.get(name)) else label(name)
 
 
 def _size(points: pl.DataFrame, kind: str, paper: float | None) -> tuple[float, float]:
-    """In inches: wider for many labels along x, higher for a legend of many lines below.
+    """Width and height in inches: wider for many labels along x, higher for a long legend.
 
-    ``paper`` is the width in a paper, which is given.
+    ``paper`` is the fixed width in a paper.
     """
     labels = "line" if kind == "box" and points["x"].n_unique() == 1 else "x"
     of_text = kind != "cdf" and not points.schema[labels].is_numeric()
@@ -190,11 +190,11 @@ def _size(points: pl.DataFrame, kind: str, paper: float | None) -> tuple[float, 
 
 
 _NARROW = 5.0
-"""Inches of a picture below which it is one of a column."""
+"""A picture narrower than this, in inches, is for one column."""
 
 
 def _legend(figure: Picture, axes: Axes) -> None:
-    """Below the axes, where it covers nothing; in the order of the lines."""
+    """Draws the legend below the axes, in the order of the lines."""
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1:
         columns = legend_columns(names, figure.get_figwidth())
@@ -202,11 +202,11 @@ def _legend(figure: Picture, axes: Axes) -> None:
 
 
 _AMOUNT = re.compile(r"[0-9.]")
-"""How labels begin that have an order, as 50p and 100p; names of things have none."""
+"""Labels that begin so have an order, such as 50p and 100p; names have none."""
 
 
 def _ticks(axes: Axes, labels: Sequence[Any], beside: float = 0.0) -> None:
-    """Labels along x, upright where they would stand on each other."""
+    """Sets the labels along x, upright if they would overlap."""
     names = [str(each) for each in labels]
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -237,7 +237,7 @@ def _lines(axes: Axes, points: pl.DataFrame, y: str) -> None:
             place, mean, color=look.colour, marker=look.marker, label=shown(name),
             linestyle=look.dash if joined else "none",
         )  # fmt: skip
-        # The values are called y here: where they end is what their metric says.
+        # The column is called y, but the range is that of its metric.
         least, most = (quantity(y).factor * end for end in ends(y))
         low, high = (
             over.select(pl.col("low", "high").cast(pl.Float64)).to_numpy().clip(least, most).T
@@ -261,7 +261,7 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
         for line, x, value in points.group_by("line", "x").agg(pl.col("y").mean()).iter_rows()
     }
     grid = np.array([[means.get((row, column), np.nan) for column in columns] for row in rows])
-    # Not as an image: in PDF and PGF it stays sharp.
+    # Not as an image, so that it stays sharp in PDF and PGF.
     image = axes.pcolormesh(grid, cmap="cividis")
     axes.invert_yaxis()
     _ticks(axes, columns, 0.5)
@@ -273,7 +273,7 @@ def _heat(axes: Axes, points: pl.DataFrame, y: str) -> None:
 
 
 def _box(axes: Axes, points: pl.DataFrame, y: str) -> None:
-    """A box for each line, at each point of x if there is one."""
+    """Draws a box for each line, at each point of x if there is an x."""
     parts = _by_line(points)
     along = points["x"].unique(maintain_order=True).to_list()
     width = 0.8 / len(parts)
@@ -319,7 +319,7 @@ _LEVEL = 0.95
 
 
 def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
-    """Each line's runs, their mean, and the region that has the true mean in 95 % of cases."""
+    """Draws each line's runs, their mean, and the mean's 95 % confidence region."""
     shown_region = False
     for name, look, own in _by_line(points.drop_nulls(["x", "y"])):
         place = own.select(pl.col("x").cast(pl.Float64), "y").to_numpy()
@@ -345,9 +345,9 @@ def _ellipse(axes: Axes, points: pl.DataFrame, y: str) -> None:
 
 
 def _region(runs: Any, look: Look) -> Ellipse:
-    """Hotelling's T²: the ellipse of means that differ from that of these runs by chance."""
+    """The 95 % confidence ellipse of the mean of these runs, by Hotelling's T²."""
     count = len(runs)
-    # (n − 1)/(n − 2)/n · 2 F(2, n − 2), whose quantile is a power for two degrees of freedom.
+    # (n − 1)/(n − 2)/n · 2 F(2, n − 2); with two degrees of freedom F's quantile is a power.
     scale = (count - 1) / count * ((1 - _LEVEL) ** (-2 / (count - 2)) - 1)
     values, vectors = np.linalg.eigh(np.cov(runs.T))
     small, large = 2 * np.sqrt(scale * np.clip(values, 0, None))

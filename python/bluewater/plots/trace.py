@@ -1,4 +1,4 @@
-"""Pictures of a capture: those of the experiment ``redpd/fig3-5``, for its own tables."""
+"""Pictures of a capture, drawn as those of the experiment ``redpd/fig3-5``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE = PACKAGE / "experiments" / "redpd" / "fig3-5.toml"
 
 
 def draw_all(found: Trace, folder: Path) -> list[Path]:
-    """Draws every picture into the folder; gives what was written."""
+    """Draws every picture into the folder; returns the written paths."""
     tables = Frames(
         {
             "skew": found.skew.with_columns(seed=pl.lit(1)),

@@ -97,7 +97,7 @@ def write_report(
 
 
 def besides(folder: Path, outcomes: Sequence[Outcome]) -> Besides:
-    """What else is reported in a folder, at the sizes of these."""
+    """The folder's other experiments, at the sizes of these."""
     if not outcomes:
         return Besides()
     asked = {outcome.experiment.id for outcome in outcomes}
@@ -111,9 +111,9 @@ def _sections(
     found = {outcome.experiment.id: unchanged(outcome, folder, formats) for outcome in outcomes}
     new = [outcome for outcome in outcomes if found[outcome.experiment.id] is None]
     if min(jobs, len(new)) > 1:
-        # Not forked: the data frames' threads would not survive it.
+        # Not forked: Polars' threads would not survive it.
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            # What takes longest first, so that no core waits for another's last one.
+            # The longest first, so that no core idles while another draws the last one.
             drawn = {
                 outcome.experiment.id: pool.submit(describe, outcome, folder, formats)
                 for outcome in sorted(new, key=_panels, reverse=True)
@@ -132,7 +132,7 @@ CSS: dict[str, str] = {
     Verdict.NOT_REPRODUCED: "not",
     Verdict.NEEDS_FULL: "needs",
 }
-"""The class of a verdict on the page."""
+"""The CSS class of a verdict."""
 
 
 MARKS = {
@@ -163,7 +163,7 @@ def tally(outcomes: Sequence[Outcome]) -> dict[str, dict[Verdict, int]]:
 
 
 def _papers(sections: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The experiments by paper: most claims first, our own papers last, in each what is ours."""
+    """The experiments by paper: most claims first, our own questions last."""
     found: dict[str, dict[str, Any]] = {}
     for section in sections:
         experiment = section["experiment"]
@@ -194,14 +194,14 @@ def _from_paper(section: Mapping[str, Any]) -> int:
 def _summary(sections: Sequence[Section]) -> dict[str, Any]:
     findings = [finding for section in sections for finding in section["findings"]]
     papers = [finding for finding in findings if finding["claim"].origin == "paper"]
-    # A formula has the same value whatever the seed.
+    # A formula's value does not depend on the seed.
     counts = {len(each["size"].seeds) for each in sections if not each["experiment"].exact}
     ends = sorted({min(counts, default=1), max(counts, default=1)})
     met = (Verdict.REPRODUCED, Verdict.STATED)
     return {
         "sizes": sorted({section["size"].name for section in sections}),
         "seeds": " to ".join(map(str, ends)),
-        # One that several experiments have is one.
+        # A run of several experiments counts once.
         "runs": len({key for section in sections for key in section["keys"]}),
         "claims": len(findings),
         "papers": len(papers),
@@ -248,7 +248,7 @@ def _matrix(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _results(papers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How many claims hold: what the page has if it is of the full size, else what is kept."""
+    """How many claims hold: by the page if it has the full size, else by the kept verdicts."""
     sections = [section for paper in papers for section in paper["sections"]]
     if all(section["size"].name == "full" for section in sections):
         claims = [each for section in sections for each in _judged(section)]
@@ -272,13 +272,13 @@ def _judged(section: Mapping[str, Any]) -> list[Judged]:
 
 
 def _part(paper: Mapping[str, Any]) -> str:
-    """How many of a paper's experiments are on the page, if it is not all."""
+    """How many of a paper's experiments are on the page, if not all."""
     there, every = len(paper["sections"]), paper["experiments"]
     return f"{there} of {every} experiments" if there < every else ""
 
 
 def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For each reading of a section how many of its claims it meets, and the standard one does."""
+    """For each reading of a section how many of its claims hold, there and in the standard one."""
     rows = []
     for paper in papers:
         found: dict[tuple[str, str, str], list[tuple[bool, bool]]] = {}
@@ -313,13 +313,13 @@ def _joint(papers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _most_judged(
     found: tuple[tuple[str, str, str], Sequence[tuple[bool, bool]]],
 ) -> tuple[str, int]:
-    """By section, and in one first what is judged for most."""
+    """The sort key: by section, then readings that are judged for most claims first."""
     (_, section, _), pairs = found
     return section, -len(pairs)
 
 
 def _open(sections: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The claims not reproduced as they stand, or by what was fitted, with their causes."""
+    """The claims not reproduced as they stand, or only by a fitted value, with their causes."""
     rows = []
     for section in sections:
         experiment = section["experiment"]
@@ -353,7 +353,7 @@ _WORST = (
     Verdict.STATED,
     Verdict.REPRODUCED,
 )
-"""What says most against a claim comes first where it is listed."""
+"""The sort key of the list: the worst verdicts first."""
 
 
 def _why(finding: Mapping[str, Any], name: str) -> str:
@@ -375,7 +375,9 @@ def _why(finding: Mapping[str, Any], name: str) -> str:
     elif under:
         told = f"In part under {under}."
     elif verdict is Verdict.PARTLY and claim.holds.holds(finding["readings"][0]["mean"]):
-        told = "The mean lies within the bound, its interval does not: much depends on the seed."
+        told = (
+            "The mean lies within the bound, its interval does not: the result depends on the seed."
+        )
     return told
 
 
@@ -384,11 +386,11 @@ BY = {
     "independent run": "an independent run",
     "the paper itself": "the paper itself",
 }
-"""What shows that a claim cannot hold, in a sentence."""
+"""Sources of proof that a claim cannot hold, as they continue a sentence."""
 
 
 def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """What the list may be narrowed to: a verdict, a paper."""
+    """The filters of the list: verdicts and papers."""
     verdicts = [verdict for verdict in Verdict if any(row["css"] == CSS[verdict] for row in rows)]
     papers = dict.fromkeys((row["paper"], row["cite"]) for row in rows)
     by_verdict = [

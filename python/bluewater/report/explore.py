@@ -1,4 +1,4 @@
-"""The page of an exploration: what the claims of a paper depend on."""
+"""The page of an exploration: how the claims of a paper depend on its unknowns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _picture(search: Search, folder: Path, number: int) -> str:
 
 
 def _rows(search: Search) -> list[dict[str, Any]]:
-    """A row a claim: what two readings give, and where it is met."""
+    """The table of claims: values in two readings, and the points that meet the claim."""
     standard, best = search.rows[search.standard], search.rows[search.best]
     return [
         {
@@ -94,7 +94,7 @@ def _where(search: Search, item: Item) -> str:
 
 
 def to_json(search: Search) -> dict[str, Any]:
-    """What a search found, as JSON."""
+    """The results of a search, as JSON."""
     variables = search.group.variables
     return {
         "group": search.group.title,

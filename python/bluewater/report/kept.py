@@ -1,8 +1,8 @@
-"""What the page says of an experiment, kept beside its pictures.
+"""The page's section on an experiment, kept beside its pictures.
 
-The page of a folder is about all that the folder has, and drawing takes far longer than reading. A
-section is used again as long as the experiment, the program and the runs are those that it was
-made of.
+The page covers every experiment of a folder, and drawing takes far longer than reading. A kept
+section is used again while the experiment, the program and the runs that it was made from are the
+same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MADE_OF = "made_of"
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Why an experiment is not on the page, and how many of its runs are missing, if it is that."""
+    """Why an experiment is not on the page, with the number of missing runs if that is why."""
 
     why: str
     gone: int = 0
@@ -47,22 +47,22 @@ class LeftOut:
 
     @classmethod
     def of_runs(cls, gone: int, of: int) -> LeftOut:
-        """So many of its runs are not there."""
+        """Left out because runs are missing: ``gone`` of ``of``."""
         return cls(f"{gone} of {of} runs {'is' if of == 1 else 'are'} missing", gone, of)
 
     @property
     def nothing(self) -> bool:
-        """Whether no run is there."""
+        """Whether every run is missing."""
         return 0 < self.of == self.gone
 
 
 @dataclass
 class Besides:
-    """What a folder has besides the experiments that are asked for.
+    """The experiments of a folder beside those of this command.
 
     Attributes:
-        sections: What goes on the page with them.
-        left_out: Why an experiment does not, by its name.
+        sections: Their kept sections, which go on the page.
+        left_out: Why an experiment is not on the page, by its name.
     """
 
     sections: list[Section] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Besides:
 
 
 def keep(section: Section, outcome: Outcome, folder: Path) -> None:
-    """Writes a section down, if it can be known later what it was made of."""
+    """Keeps a section, unless its sources could not be compared later."""
     digest = _digest(outcome.experiment, outcome.kinds)
     if digest is None:
         return
@@ -116,12 +116,12 @@ def _files(found: Section) -> list[str]:
 
 
 def besides(folder: Path, asked: Collection[str], sizes: Collection[str], store: Store) -> Besides:
-    """The other experiments whose sections of these sizes a folder has.
+    """The kept sections of a folder's other experiments.
 
     Args:
-        folder: That of results.
-        asked: The experiments that are not meant.
-        sizes: The sizes that are.
+        folder: The folder of results.
+        asked: The experiments of this command, which are left out.
+        sizes: The sizes to look for.
         store: The runs.
     """
     made = Besides()
@@ -132,7 +132,7 @@ def besides(folder: Path, asked: Collection[str], sizes: Collection[str], store:
         try:
             of = _experiment(found)
         except InputError:
-            continue  # it is no more
+            continue  # the experiment's file is gone
         if why := _stale(found, of, sizes, store):
             made.left_out[found["id"]] = why
         else:
@@ -150,7 +150,7 @@ def _stale(found: Section, of: Experiment, sizes: Collection[str], store: Store)
 
 
 def told(left_out: Mapping[str, LeftOut]) -> list[str]:
-    """A line for each experiment that is not on the page, or for a paper that has no runs."""
+    """A line for each experiment that is not on the page; one for a paper without any run."""
     known = list(experiment.known())
     lines = []
     for name in dict.fromkeys(each.partition("/")[0] for each in left_out):
@@ -165,7 +165,7 @@ def told(left_out: Mapping[str, LeftOut]) -> list[str]:
 
 
 def _read(folder: Path) -> Section | None:
-    """A section as it was kept; ``None`` for what is none."""
+    """Reads a kept section; ``None`` if the file is no section."""
     try:
         found = json.loads((folder / FILE).read_text("utf-8"))
     except (OSError, ValueError):
@@ -181,7 +181,7 @@ def _experiment(found: Section) -> Experiment:
 
 
 def _filled(found: Section, of: Experiment) -> Section:
-    """A section with what it has in common with its experiment's file."""
+    """The section completed with the texts of its experiment's file."""
     claims = {claim.id: claim for claim in of.claims}
     findings = [
         each
@@ -204,7 +204,7 @@ def _by_seed(numbers: Mapping[str, float | None]) -> dict[int, float | None]:
 
 
 def _digest(of: Experiment, kinds: Collection[str]) -> str | None:
-    """What a section follows from besides its runs; ``None`` if nobody could read it again."""
+    """A digest of a section's sources beside its runs; ``None`` if they cannot be read."""
     file = Path(of.file)
     if not file.is_file():
         return None
@@ -220,7 +220,7 @@ def _digest(of: Experiment, kinds: Collection[str]) -> str | None:
 
 @cache
 def _program() -> str:
-    """What judges, draws and writes."""
+    """The version of the code that judges, draws and writes."""
     made = hashlib.sha256(f"{_core.version()} {version('matplotlib')}".encode())
     for path in sorted(PACKAGE.rglob("*")):
         apart = path.relative_to(PACKAGE).parts[0] in ("cli", "experiments")

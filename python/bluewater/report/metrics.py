@@ -1,23 +1,23 @@
-"""What every number means, said once for reports and documentation."""
+"""Definitions of the metrics, shared by reports and documentation."""
 
 METRICS = {
-    "loss": "Packets dropped at the managed queue, for whatever cause, divided by the packets that "
-    "arrived there, both counted from the end of the warm-up to the end of the run; where fewer "
-    "arrived than were dropped, by those that left.",
+    "loss": "Packets dropped at the managed queue, for any cause, divided by the packets that "
+    "arrived there, both from the end of the warm-up to the end of the run. If more were dropped "
+    "than arrived, the divisor is the packets that left.",
     "mark rate": "Packets whose CE bit the queue set, divided by the packets that arrived.",
-    "utilisation": "Bits that left the queue on the link, divided by what the link could have "
-    "carried in the measured time.",
+    "utilisation": "Bits that left the queue on the link, divided by the link's capacity over "
+    "the measured time.",
     "throughput": "Bits that left the queue on the link a second, headers and retransmissions "
     "included.",
     "goodput": "Bits of data delivered in order to a receiver a second, each counted once.",
     "idle periods": "How often the link stood idle with an empty queue; idle fraction is the share "
-    "of the measured time it did.",
+    "of the measured time.",
     "queue length": "Packets or bytes in the queue, weighted by time; the packet in transmission "
     "is not in it.",
     "queueing delay": "Time from a packet's arrival at the queue to the start of its transmission, "
     "over the packets that departed.",
-    "Jain index": "Fairness of the goodputs of the flows that cross a queue and always have data "
-    "to send, (Σx)² / (n·Σx²): 1 if all are equal, 1/n if one has everything.",
+    "Jain index": "Fairness of the goodputs of the bulk flows that cross a queue, (Σx)² / (n·Σx²): "
+    "1 if all are equal, 1/n if one flow has everything.",
     "p_m": "BLUE's marking probability, sampled.",
     "p_b, p_a": "RED's marking probability before and after spacing, "
     "p_a = p_b / (1 − count·p_b), sampled.",

@@ -1,4 +1,4 @@
-"""What the pages of this package share: templates, and how prose is written in them."""
+"""Templates of the pages, and the mark-up of prose in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bluewater.plots.files import colours
 
 @cache
 def environment() -> jinja2.Environment:
-    """Where templates come from."""
+    """The environment that loads the templates."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("bluewater.report"),
         autoescape=True,

@@ -1,6 +1,6 @@
 """The scorecard of a suite: each discipline beside a baseline, over all tests of all experiments.
 
-An experiment has a part in it by a view ``score``, the suite names its baseline as ``scorecard``
+An experiment takes part if it has a view ``score``. The suite names its baseline as ``scorecard``
 in ``paper.toml``.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bluewater.study.experiments.reproduce import Outcome
 
 KEPT = 0.95
-"""The share of the baseline's goodput that a discipline has to keep to be better."""
+"""A better discipline keeps at least this share of the baseline's goodput."""
 
 
 def score(outcome: Outcome) -> pl.DataFrame | None:
-    """What an experiment adds to the scorecard of its suite, if it has a part in it."""
+    """An experiment's rows of its suite's scorecard; ``None`` if it takes no part."""
     if "score" not in outcome.experiment.views or not outcome.tables.entries:
         return None
     found = outcome.tables.query(
@@ -33,10 +33,10 @@ def score(outcome: Outcome) -> pl.DataFrame | None:
 
 
 def scorecard(scores: Sequence[pl.DataFrame], baseline: str) -> pl.DataFrame:
-    """A row a discipline, the best first: in how many tests it is better, then each test.
+    """The scorecard: a row per discipline, best first; number of tests won, then each test.
 
-    Better is a lower delay with at least :data:`KEPT` of the goodput, which ✓ marks. A test says
-    the delay and the goodput by those of the baseline, means over seeds.
+    A discipline wins a test (✓) with a lower delay and at least :data:`KEPT` of the goodput. A cell
+    has delay and goodput relative to the baseline's, means over seeds.
     """
     if not scores:
         return pl.DataFrame()

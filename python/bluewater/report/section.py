@@ -1,4 +1,4 @@
-"""What the page says of one experiment: its findings, plots and tables, with their files."""
+"""The page's section on one experiment: its findings, plots and tables, with their files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bluewater.study.experiments.reproduce import Outcome
 
 MAX_RUNS_LISTED = 40
-"""Above this many runs the report lists none of them; ``runs.csv`` beside it has them all."""
+"""With more runs the report lists none of them; ``runs.csv`` beside it has them all."""
 
 
 def describe(outcome: Outcome, folder: Path, formats: Sequence[str] = ()) -> Section:
@@ -95,7 +95,7 @@ def _has(outcome: Outcome, reading: str) -> bool:
 
 
 def _made(outcome: Outcome) -> int:
-    """How many runs there are; one that several readings have is one."""
+    """The number of different runs; a run of several readings counts once."""
     return len({entry.key for entry in outcome.tables.entries})
 
 
@@ -154,14 +154,14 @@ def _plot(outcome: Outcome, shown: Shown, folder: Path, formats: Sequence[str]) 
 
 
 def _caption(outcome: Outcome, shown: Shown) -> str:
-    """The caption of a plot; in another reading than its file has, what that changes."""
+    """The caption of a plot; in another reading than the file's, what that reading changes."""
     plot = shown.plot
     if shown.name == plot.id:
         return plot.caption
     title = next(each.title for each in outcome.experiment.readings if each.id == plot.reading)
     return (
-        f"As the experiment stands: {plot.caption} Drawn is what the reading {plot.reading} makes "
-        f"of it: {title}."
+        f"As the experiment stands: {plot.caption} The plot shows the reading {plot.reading}: "
+        f"{title}."
     )
 
 
@@ -175,7 +175,7 @@ def _claims(told_: Sequence[Told]) -> list[dict[str, Any]]:
 
 
 _INCH = 6.7
-"""Of a picture, in rem: letters of a picture are as large as those of its caption."""
+"""The width of a picture in rem, so that its letters are as large as the caption's."""
 
 
 def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _sheet(outcome: Outcome, sheet: Sheet, folder: Path) -> dict[str, Any]:
 
 
 def write_table(found: pl.DataFrame, stem: Path, link: str) -> dict[str, Any]:
-    """A table for the page, which is written as CSV and Markdown, too."""
+    """A table for the page, also written as CSV and Markdown."""
     found.write_csv(stem.with_name(f"{stem.name}.csv"))
     rows = [[_shown(value) for value in row] for row in found.iter_rows()]
     lines = [found.columns, ["---"] * found.width, *rows]
@@ -211,7 +211,7 @@ _MARKS = (
 
 def _drawn(shown: Shown, seeds: Sequence[int]) -> str:
     plot = shown.plot
-    # Where a plot is drawn again its caption names the reading.
+    # A plot that is drawn in a second reading has a caption that names it.
     plain = plot.reading in (STANDARD, "all") or shown.name != plot.id
     reading = "" if plain else f"Reading {plot.reading}. "
     if plot.kind in ("trace", "scatter"):

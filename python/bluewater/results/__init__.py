@@ -1,1 +1,1 @@
-"""Results: what a run gives, where runs are kept, and the tables of many of them."""
+"""Results: a run's tables, the store of runs, and the tables of many runs."""

@@ -1,4 +1,4 @@
-"""What runs come to over their seeds: means with intervals, and paired differences."""
+"""Statistics over the seeds of runs: means with intervals, and paired differences."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from bluewater.results.tables import Label
 
 _VALUE = "one value"
-"""No column of results is called so: a formula's is ``value``."""
+"""Name of a single metric; no column of results has it (a formula's is ``value``)."""
 
 _SAME = 1e-12
-"""The share of a difference up to which its deviation is rounding."""
+"""A deviation below this share of a difference is rounding error."""
 
 COLUMNS = frozenset(
     {"metric", "seeds", "mean", "low", "high", "difference", "relative", "effect", "significant",
      "base", "deviation", _VALUE}
 )  # fmt: skip
-"""The columns of what is made here, which no axis can have as its name."""
+"""The columns of these tables; no axis can have such a name."""
 
 _NO_METRICS = {"seed", "duration_s", "measured_s", "wall_s"}
 _MEAN = {"metric": pl.String, "seeds": pl.Int64, "mean": pl.Float64, "low": pl.Float64,
@@ -37,7 +37,7 @@ _MEAN = {"metric": pl.String, "seeds": pl.Int64, "mean": pl.Float64, "low": pl.F
 
 
 def metrics(runs: pl.DataFrame, axes: Sequence[str]) -> list[str]:
-    """The columns that were measured; one may be empty in all runs, as fairness of single flows."""
+    """The columns with a value in some run; fairness of single flows, for one, has none."""
     out = {*_NO_METRICS, *axes, "reading"}
     measured = runs.select(cs.numeric() | cs.by_dtype(pl.Null))
     return [name for name in measured.columns if name not in out]
@@ -46,11 +46,11 @@ def metrics(runs: pl.DataFrame, axes: Sequence[str]) -> list[str]:
 def summarise(
     runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None = None
 ) -> pl.DataFrame:
-    """A row a cell and metric: mean over seeds with the ends of its 95 % t-interval.
+    """Means over seeds with the ends of their 95 % t-intervals: a row per cell and metric.
 
     Columns: the axes, ``metric``, ``seeds``, ``mean``, ``low``, ``high``. With a single seed the
-    ends are empty. An interval ends where the metric does: a share is 0 … 1, and nothing that is
-    counted or timed is negative.
+    ends are empty. An interval is cut at the ends of its metric's range: a share is 0 … 1, and
+    counts and times are never negative.
     """
     long = _long(runs, axes, wanted)
     if long.is_empty():
@@ -70,14 +70,14 @@ def summarise(
 
 
 def ends(metric: str) -> tuple[float, float]:
-    """The least and the most that a metric can be."""
+    """The ends of a metric's range; infinite if there is none."""
     least, most = _ends()
     return least.get(metric, -math.inf), most.get(metric, math.inf)
 
 
 @cache
 def _ends() -> tuple[dict[str, float], dict[str, float]]:
-    """The least that a metric can be, and the most, for those that have such."""
+    """The lower and upper ends of all metrics' ranges, where they exist."""
     declared = {
         name: column
         for table in _core.tables()
@@ -103,14 +103,14 @@ def differences(
     against: Label,
     wanted: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Paired differences to one point of an axis: each run is compared with that of its own seed.
+    """Paired differences to one point of an axis: runs with the same seed are compared.
 
-    With common random numbers what both runs share cancels. Columns: the axes, ``metric``,
-    ``seeds`` (pairs), ``difference`` with ``low`` and ``high``, the ends of its 95 % t-interval;
-    ``relative``, the difference over the mean at ``against``; ``effect``, the mean difference over
-    the standard deviation of the differences; and ``significant``, whether the interval leaves out
-    0; both are empty where every seed gives the same difference, of which seeds then say nothing.
-    Several metrics and cells are as many comparisons: nothing corrects for that.
+    Runs with one seed share their random numbers, and what both have in common cancels. Columns:
+    the axes, ``metric``, ``seeds`` (pairs), ``difference`` with ``low`` and ``high``, the ends of
+    its 95 % t-interval; ``relative``, the difference over the mean at ``against``; ``effect``, the
+    mean difference over the standard deviation of the differences; and ``significant``, whether the
+    interval excludes 0. The last two are empty if every seed gives the same difference, since the
+    seeds then say nothing. There is no correction for multiple comparisons.
 
     Raises:
         InputError: There is no such axis, or no such point of it.
@@ -150,7 +150,7 @@ def _long(runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None)
         if name not in there:
             raise unknown("metric", name, there)
     if "seed" not in runs.columns:
-        raise InputError("these are no runs: they have no seed")
+        raise InputError("not a table of runs: it has no column seed")
     chosen = list(there if wanted is None else wanted)
     return (
         runs.select(*axes, "seed", pl.col(chosen).cast(pl.Float64))
@@ -160,7 +160,7 @@ def _long(runs: pl.DataFrame, axes: Sequence[str], wanted: Sequence[str] | None)
 
 
 def _intervals(long: pl.DataFrame, by: Sequence[str], mean: str) -> pl.DataFrame:
-    """Mean, deviation and 95 % t-interval of the values; the mean of ``base`` if there is one."""
+    """Adds mean, deviation and 95 % t-interval of the values, and the mean of ``base`` if given."""
     base = pl.col("base").mean() if "base" in long.columns else pl.lit(None, pl.Float64)
     made = long.group_by(list(by), maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("seeds"),

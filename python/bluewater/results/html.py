@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: key figures, and its queue over time as a small picture."""
+"""A result in a notebook: key figures, and a small picture of its queue over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 640, 120
 _POINTS = 320
-"""Stretches of time in the picture; of each the least and the greatest are drawn."""
+"""Number of time steps in the picture; the least and greatest value of each are drawn."""
 
 
 def figures(summary: Mapping[str, Any], decision_hash: str) -> dict[str, str]:

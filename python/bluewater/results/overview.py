@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 METRICS = ("loss", "mark_rate", "utilisation", "queue_mean_packets", "delay_p99_s", "jain")
-"""The metrics that are shown where they were measured."""
+"""The metrics to show, if they were measured."""
 
 
 FORMATS = (".csv", ".md", ".tex")
-"""Endings of files that a table can be written to."""
+"""File endings of the formats of tables."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its head, the unit of its numbers, and what they are."""
+    """A column: its head, the unit of its numbers, and their kind."""
 
     head: str
     unit: str = ""
@@ -47,9 +47,9 @@ class Mean:
 
     Attributes:
         mean: The mean.
-        low: The lower end of its 95 % interval; ``None`` of a single seed.
+        low: The lower end of its 95 % interval; ``None`` with a single seed.
         high: The upper end.
-        star: Whether it is marked, as for a difference that the seeds show.
+        star: Whether to mark it, such as for a significant difference.
     """
 
     mean: float
@@ -59,7 +59,7 @@ class Mean:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The mean, and half the interval with as many decimals; empty of a single seed."""
+        """The mean and half the interval with the same decimals; the latter empty with one seed."""
         if self.low is None or self.high is None:
             return text.number(self.mean), ""
         return text.interval(self.mean, max(self.high - self.mean, self.mean - self.low))
@@ -73,8 +73,8 @@ class Overview:
     """A table of texts and means.
 
     Attributes:
-        columns: Its columns; those of means come last.
-        rows: A cell for each column; ``None`` where nothing was measured.
+        columns: Its columns; columns of means come last.
+        rows: A cell for each column; ``None`` if nothing was measured.
     """
 
     columns: Sequence[Column]
@@ -89,14 +89,14 @@ class Overview:
         units: Mapping[str, str] | None = None,
         stars: Collection[tuple[str, ...]] = (),
     ) -> Overview:
-        """That of means over seeds, as :func:`~bluewater.results.aggregate.summarise` gives.
+        """Makes the table from means over seeds.
 
         Args:
-            over: The means.
+            over: The means, from :func:`~bluewater.results.aggregate.summarise`.
             axes: Its axes.
-            metrics: What is shown; the metrics that matter most if not given, with the seeds.
-            units: The units of axes that have one.
-            stars: The cells that have a star: values of the axes, then the metric.
+            metrics: The metrics to show; by default the most important ones, and the seeds.
+            units: The units of the axes that have one.
+            stars: The cells to mark: values of the axes, then the metric.
         """
         measured = over["metric"].unique(maintain_order=True).to_list()
         # Formulas and traces have other quantities.
@@ -133,7 +133,7 @@ class Overview:
         """Writes it as CSV, Markdown or LaTeX (for ``booktabs``), by the ending of the file.
 
         Raises:
-            InputError: The ending is none of these.
+            InputError: The file has another ending.
         """
         path = Path(path)
         check_ending(path, FORMATS, "a table")
@@ -141,7 +141,7 @@ class Overview:
         write_text(path, dict(kinds)[path.suffix.lower()]())
 
     def csv(self) -> str:
-        """Numbers with all their digits: of several seeds the mean and the ends of its interval."""
+        """The table with all digits; with several seeds, columns for the ends of the intervals."""
         ends = self.has_intervals
         file = io.StringIO()
         rows = csv.writer(file, lineterminator="\n")
@@ -157,14 +157,14 @@ class Overview:
             out: list[object] = []
             for column, cell in zip(self.columns, row, strict=True):
                 found = [cell.mean, cell.low, cell.high] if isinstance(cell, Mean) else [cell] * 3
-                # Of a product of floats the last digits are rounding.
+                # The last digits of a product of floats are rounding error.
                 digits = [float(f"{x:.12g}") if isinstance(x, float) else x for x in found]
                 out += digits if ends and column.kind == "mean" else digits[:1]
             rows.writerow(out)
         return file.getvalue()
 
     def markdown(self) -> str:
-        """A table as GitHub's, whose pipes are aligned nowhere."""
+        """The table in GitHub's Markdown, without aligned pipes."""
 
         def line(cells: Sequence[str]) -> str:
             return "| " + " | ".join(each.replace("|", r"\|") for each in cells) + " |\n"
@@ -174,7 +174,7 @@ class Overview:
         return line([column.name for column in self.columns]) + line(sides) + "".join(body)
 
     def latex(self) -> str:
-        """A ``tabular`` with the rules of ``booktabs``; units stand in a second line of heads."""
+        """A LaTeX ``tabular`` with the rules of ``booktabs``; units are in a second head line."""
 
         def line(cells: Sequence[str]) -> str:
             return "  " + " & ".join(cells) + r" \\" + "\n"
@@ -193,7 +193,7 @@ class Overview:
         )
 
     def html(self) -> str:
-        """A table for a notebook."""
+        """The table as HTML, for a notebook."""
 
         def row(tag: str, cells: Sequence[str]) -> str:
             return "".join(

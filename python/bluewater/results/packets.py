@@ -1,7 +1,7 @@
-"""What became of each packet of a run, in one Parquet file; :mod:`bluewater.results.why` tells it.
+"""The fate of each packet of a run, in one Parquet file; :mod:`bluewater.results.why` explains it.
 
-A row is a packet that arrived at a managed queue; ``n`` counts them at each queue from 0. The file
-says in its metadata what made it: the scenario, the version, the decision hash.
+A row is a packet that arrived at a managed queue; ``n`` counts arrivals at each queue from 0. The
+file's metadata have its origin: the scenario, the version, the decision hash.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _NOT_HERE = {
     ".pcap": "pcapng has what became of each packet; Wireshark saves it as pcap",
     ".qlog": "`bluewater export FILE.parquet --to FILE.qlog` writes it",
 }
-"""Endings of other formats, and how one gets there."""
+"""Endings of other formats, and the command that writes each."""
 
 
 @dataclass(frozen=True)
 class Packets:
-    """Where packets are written down, and which.
+    """A selection of packets, and the file to write them to.
 
     Attributes:
         path: A Parquet file, or pcapng if its name ends so.
-        flows: Of these flows, as ``0-3,7``; of all if not given.
-        time: Those that arrive within, as ``10s..12.5s``.
-        every: Of all arrivals at a queue those whose number is a multiple of this.
+        flows: Only packets of these flows, such as ``0-3,7``; by default all.
+        time: Only packets that arrive in this span, such as ``10s..12.5s``.
+        every: Only every so many-th arrival at a queue, by its number.
     """
 
     path: Path | str
@@ -96,13 +96,13 @@ def _flows(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a file of packets says of its run.
+    """The facts about its run in a file of packets.
 
     Attributes:
-        version: Of the core that made it, or of the gateway that replayed it.
-        decision_hash: The run's; of a recording one each way.
-        scenario: The canonical scenario.
-        links: Of a recording instead, the links' settings, up and down.
+        version: Version of the core that made it, or of the gateway that replayed it.
+        decision_hash: The run's decision hash; a recording has one per direction.
+        scenario: The canonical scenario; empty for a recording.
+        links: The settings of a recording's links, up and down.
     """
 
     version: str
@@ -119,7 +119,7 @@ class Facts:
         }
 
     def link(self, queue: str) -> Link | None:
-        """The link that a queue is of; None if it varies over time."""
+        """The link of a queue; None if the link varies over time."""
         if self.links:
             found = next((each for each in self.links if each["queue"] == queue), {})
         else:
@@ -141,26 +141,26 @@ _VARY = {"rate_trace", "delay_trace", "jitter", "framing"}
 
 @dataclass(frozen=True)
 class Link:
-    """A link of one rate and delay.
+    """A link of constant rate and delay.
 
     Attributes:
-        rate_bps: Bit/s.
-        delay_ns: From one end to the other.
+        rate_bps: Rate, bit/s.
+        delay_ns: Propagation delay, ns.
     """
 
     rate_bps: int
     delay_ns: int
 
     def transmission_ns(self, size: int) -> int:
-        """How long so many bytes take, rounded up."""
+        """The transmission time of ``size`` bytes, rounded up."""
         return -(-8 * size * 10**9 // self.rate_bps)
 
 
 def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
-    """The packets of a file or of a recording, to be looked into, and what is known of their run.
+    """Opens a file of packets or a recording; returns the packets and the facts of their run.
 
     Raises:
-        InputError: It is none of ours, or cannot be read.
+        InputError: The file is neither, or cannot be read.
     """
     check(path)
     try:
@@ -186,7 +186,7 @@ _UNREADABLE = (
     OSError, PolarsError, PanicException, KeyError, TypeError, AttributeError, ValueError,
     RecursionError,
 )  # fmt: skip
-"""What Polars and others raise at a file that is damaged, or made by somebody else."""
+"""Errors of Polars and others for a file that is damaged, or is no file of packets."""
 
 
 def _no_packets(path: Path, error: BaseException) -> InputError:
@@ -194,12 +194,12 @@ def _no_packets(path: Path, error: BaseException) -> InputError:
     said = next((why for kind, why in known.items() if isinstance(error, kind)), None)
     reason = (said or str(error)).partition("\n")[0]
     if "PAR1" in reason:  # what Polars looks for at the end of a file
-        reason = "it is no Parquet"
+        reason = "it is no Parquet file"
     return InputError(f"not a file of packets: {reason}", file=str(path), hint=_HINT)
 
 
 def _wrong(path: Path, column: str, found: object, allowed: str) -> InputError:
-    problem = "not a file of packets as they are written"
+    problem = "not a file of packets: a column is wrong"
     return InputError(problem, file=str(path), key=column, value=found, allowed=allowed, hint=_HINT)
 
 
@@ -230,14 +230,14 @@ _WORDS = {
     "marked": ("", "overflow", "early", "penalty"),
     "dropped": ("", "overflow", "early", "penalty"),
 }
-"""What columns of text may say."""
+"""The values that columns of text may have."""
 
 
 def collected(rows: pl.LazyFrame, file: Path) -> pl.DataFrame:
-    """What was asked of :func:`open_`'s packets.
+    """Collects a query on the packets of :func:`open_`.
 
     Raises:
-        InputError: The file is damaged where it is read now, or says what no packet is.
+        InputError: The file is damaged in the part now read, or has a value that no packet has.
     """
     try:
         found = rows.collect()
@@ -254,12 +254,12 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
 
     Args:
         file: Packets of a run.
-        path: Where to.
-        queue: Those at this link, as ``A->B``; all if not given.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default all.
 
     Raises:
         InputError: No such file or queue.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     rows, facts = open_(file)
     about = {KEY: json.dumps(asdict(facts))}
@@ -269,10 +269,10 @@ def write(file: Path, path: Path, queue: str | None = None) -> None:
 
 
 def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
-    """Those of a queue, or all if none is named.
+    """The packets of a queue; all packets if no queue is named.
 
     Raises:
-        InputError: There are none of this queue.
+        InputError: The file has no packets of this queue.
     """
     if queue is None:
         return rows
@@ -288,18 +288,18 @@ def of_queue(rows: pl.LazyFrame, queue: str | None, file: Path) -> pl.LazyFrame:
 
 _KINDS = _core.packet_kinds()
 FORWARD = tuple(kind["name"] for kind in _KINDS if kind["role"] == "data")
-"""Kinds of packets that go from a flow's source to its sink, whoever began."""
+"""Kinds of packets that carry data from a flow's source to its sink."""
 BACK = tuple(kind["name"] for kind in _KINDS if kind["role"] == "answer")
-"""Kinds that come back for these."""
+"""Kinds of packets that answer data packets."""
 TCP = tuple(kind["name"] for kind in _KINDS if kind["tcp"])
-"""Kinds that TCP has; the others are datagrams."""
+"""Kinds of packets of TCP; the others are datagrams."""
 
 
 def directed(rows: pl.LazyFrame, file: Path) -> pl.LazyFrame:
-    """The same with ``forward``: whether a packet goes from its flow's source to its sink.
+    """Adds the column ``forward``: whether a packet goes from its flow's source to its sink.
 
-    Where its data go tells it, as a web session's client asks for them; of a flow without any in
-    the file the kind of packet does.
+    The direction of the flow's data decides, because a web session's client opens the connection.
+    For a flow without data in the file the kind of packet decides.
     """
     named = rows.filter(pl.col("kind").is_in(FORWARD)).select("flow", "queue").unique()
     data = collected(named, file)

@@ -1,4 +1,4 @@
-"""Metrics as people read them: in words, and in a unit that suits."""
+"""Metrics as people read them: in words, and in a suitable unit."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _ENDS = {
     "p50": "50th percentile of", "p90": "90th percentile of", "p95": "95th percentile of",
     "p99": "99th percentile of", "mean": "mean", "max": "greatest",
 }  # fmt: skip
-"""Parts of the names of columns that stand behind what they are of."""
+"""Parts of column names that follow the quantity, with the words that precede it."""
 _WORDS = {
     "loss": "loss", "mark_rate": "marked", "utilisation": "link used", "srtt": "smoothed RTT",
     "jain": "Jain's index", "goodput": "goodput", "mos": "MOS", "aqm": "discipline",
     "idle_fraction": "idle", "rpm": "round trips per minute",
 }  # fmt: skip
 _HEADS = {"jain": "Jain", "queue_mean_packets": "queue", "srtt_s": "RTT"}
-"""Heads of columns that are shorter than the words."""
+"""Short heads for columns of tables."""
 _QUICK = ("delay", "srtt", "jitter", "sojourn")
-"""Of times those that are read in milliseconds; the others are seconds."""
+"""Times that are shown in milliseconds; the others are in seconds."""
 
 
 class Quantity(NamedTuple):
     """A metric as people read it.
 
     Attributes:
-        words: What it is, as on an axis, in lower case.
-        head: The same for a column of a table.
+        words: Its name on an axis, in lower case.
+        head: Its name at the head of a table's column.
         unit: Its unit; empty if it has none.
-        factor: What the stored value is multiplied with to have that unit.
+        factor: Factor from the stored value to that unit.
     """
 
     words: str
@@ -47,13 +47,13 @@ class Quantity(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What an axis says."""
+        """The label of an axis: words and unit."""
         words = f"{self.words[:1].upper()}{self.words[1:]}"
         return f"{words} ({self.unit})" if self.unit else words
 
 
 def quantity(metric: str) -> Quantity:
-    """A column of the summary, or one that a formula or a view has."""
+    """The metric of a column: of the summary, of a formula, or of a view."""
     words, _, suffix = metric.rpartition("_")
     unit = _SUFFIXES.get(suffix) if words else None
     if unit is None:

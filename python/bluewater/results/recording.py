@@ -1,4 +1,4 @@
-"""What became of each packet of a gateway's recording: the gateway's replay tells it."""
+"""The fate of each packet of a gateway's recording, from the gateway's replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def replay(recording: Path, path: Path) -> None:
     """Writes the packets of a recording to a Parquet file.
 
     Raises:
-        InputError: It cannot be replayed, or its decisions are not those that were recorded.
+        InputError: It cannot be replayed, or the replay's decisions differ from the recorded ones.
         StorageError: The file cannot be written.
     """
     line = [programs.find("bluewater-gateway"), "replay", "--packets", str(recording)]
@@ -46,9 +46,7 @@ def replay(recording: Path, path: Path) -> None:
         if program.wait():
             errors.seek(0)
             said = errors.read().strip().removeprefix("error: ")
-            silent = (
-                f"{line[0]} could not replay it: it ended with {program.returncode}, in silence"
-            )
+            silent = f"{line[0]} could not replay it and gave no reason (code {program.returncode})"
             raise InputError(said.removeprefix(f"{recording}: ") or silent, file=str(recording))
         writer.finish(
             {
@@ -65,7 +63,7 @@ def _version(program: str) -> str:
 
 
 def _links(recording: Path) -> list[dict[str, Any]]:
-    """The links' settings, which stand in a recording's head."""
+    """The links' settings, from a recording's head."""
     with recording.open("rb") as file:
         file.seek(8)
         length = int.from_bytes(file.read(4), "little")

@@ -1,4 +1,4 @@
-"""What a reader of results should be told: numbers that do not mean what they seem to."""
+"""Remarks on results whose numbers do not mean what they seem to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_run(result: Result) -> list[str]:
 
 
 def _out_of_reach(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Of each queue the sizes among its parameters that its buffer cannot hold."""
+    """A remark for each queue with a threshold above its buffer."""
     traffic = scenario.get("traffic", ())
     packet = units.size_bytes(traffic[0]["packet"]) if traffic else 1000
     for queue in scenario.get("queue", ()):
@@ -61,18 +61,18 @@ _SIZES: Mapping[str, list[str]] = {
     aqm["name"]: [each["name"] for each in aqm["parameters"] if each["kind"] == "size"]
     for aqm in _core.catalog()["aqms"]
 }
-"""The parameters of each discipline that are sizes of a queue."""
+"""The parameters of each discipline that are queue lengths."""
 
 
 def _bytes(size: str, packet: int) -> int | None:
-    """A size in bytes, where it is given in bytes or in packets."""
+    """A size in bytes, given in bytes or in packets."""
     if size == "none" or size.endswith(("%", "bdp")):
         return None
     return int(size[:-1]) * packet if size.endswith("p") else units.size_bytes(size)
 
 
 def of_seeds(runs: Iterable[tuple[str, Sequence[Result]]]) -> list[str]:
-    """Remarks on runs that differ in their seed alone, each group with its name."""
+    """Remarks on groups of runs that differ only in their seed."""
     alike = [
         name
         for name, results in runs
@@ -83,6 +83,6 @@ def of_seeds(runs: Iterable[tuple[str, Sequence[Result]]]) -> list[str]:
     shown = ", ".join(filter(None, alike[:3])) + (", …" if len(alike) > 3 else "")
     where = f" ({shown})" if shown else ""
     return [
-        f"the seed changes nothing here{where}: every seed gave the same decisions, so that an "
-        'interval of ±0 says nothing; starts drawn from a range, as in start = "0s..1s", do that'
+        f"the seed changes nothing here{where}: every seed gave the same decisions, so an interval "
+        'of ±0 says nothing. Draw the starts from a range, such as start = "0s..1s"'
     ]

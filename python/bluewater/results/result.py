@@ -1,4 +1,4 @@
-"""The result of one run, with its tables made into frames when they are first asked for."""
+"""The result of one run; its tables become data frames at first use."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FORMAT = 4
-"""Of the folder of a run; in 1 the summary was a table in a file of its own, in 1 and 2 there were
-lengths in place of digests, up to 3 every table was a file of Parquet."""
+"""Version of the format of a run's folder. Older ones can be read: 1 has the summary as a table in
+its own file, 1 and 2 have lengths in place of digests, 1 to 3 a Parquet file per table."""
 
 SMALL_TABLES = "tables.json"
 """The file that holds every table of at most :data:`_SMALL` values."""
 
 _SMALL = 2000
-"""Here Parquet begins to take less time than text; a short run takes less than its least file."""
+"""Most values of a table in that file: Parquet is faster for larger ones, and slower for small."""
 
 Columns: TypeAlias = "Mapping[str, list[Any]]"
 """A table as lists."""
@@ -39,16 +39,16 @@ _DECLARED = {each["name"]: each for each in _core.tables()}
 TABLES: Mapping[str, str] = {
     name: each["row"] for name, each in _DECLARED.items() if name != "summary"
 }
-"""Every table that a run may have beside its summary, and what it holds."""
+"""Every table that a run may have beside its summary, with its description."""
 
 SIMULATED = tuple(name for name in TABLES if _DECLARED[name]["simulated"])
-"""The tables of a simulation, and of a run on the testbed; the others are a generated trace's."""
+"""The tables of a simulation and of a testbed run; a generated trace has the others."""
 
 _TYPES: Mapping[str, pl.DataType] = {"count": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
 
 
 def schema(table: str) -> dict[str, pl.DataType]:
-    """The columns of a table as they are declared; the signals of a series are none of them."""
+    """The declared columns of a table; a series has its signals besides."""
     return {
         name: _TYPES[column["kind"]]
         for column in _DECLARED[table]["columns"]
@@ -67,23 +67,23 @@ def _table(name: str) -> cached_property[pl.DataFrame]:
 
 
 def _no_lists() -> Mapping[str, Columns]:
-    """Of a result whose tables are frames."""
+    """The list tables of a result whose tables are all frames."""
     return {}
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """One run: what was asked, what came out, and how to know it again.
+    """One run: its scenario, its tables, and its decision hash.
 
     Attributes:
-        summary: One value a metric: the run's, then those of its primary queue.
+        summary: One value per metric: the run's, then those of its primary queue.
         scenario: The canonical scenario as TOML, every default filled in.
         decision_hash: 16 hexadecimal digits over every drop, mark and departure.
         version: The version of the simulator.
-        load: Gives a table by its name.
-        names: The tables that there are beside the summary.
-        lists: Gives the tables that are lists, which takes less time than frames, all at once.
-        empty: Tables of these that are known to have no row.
+        load: Loads a table by its name.
+        names: The names of the tables beside the summary.
+        lists: Loads all list tables at once, which is faster than frames.
+        empty: Names of tables without rows.
     """
 
     summary: Mapping[str, Any]
@@ -97,7 +97,7 @@ class Result:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], began: float) -> Result:
-        """Makes one of columns as the simulator gives them; a table that is not there is empty.
+        """Makes a result from the simulator's columns; a missing table is empty.
 
         ``wall_s``, from ``began`` (of :func:`time.perf_counter`) until now, joins the summary.
         """
@@ -107,7 +107,7 @@ class Result:
             scenario=raw["scenario"],
             decision_hash=raw["decision_hash"],
             version=raw["version"],
-            # Not closures: results are sent to other processes, and pickled.
+            # Not closures: results are pickled when sent to other processes.
             load=partial(_made, tables),
             lists=partial(_lists, tables),
         )
@@ -128,10 +128,9 @@ class Result:
     persistence = _table("persistence")
 
     def save(self, folder: Path | str, key: str = "") -> None:
-        """Writes the scenario, every table and, with its summary, what it is to a folder.
+        """Writes scenario, tables, summary and metadata to a folder.
 
-        The folder is made if need be; :func:`bluewater.load` reads it. ``key`` is its name in a
-        store.
+        The folder is made if needed; :func:`bluewater.load` reads it. ``key`` names it in a store.
         """
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
@@ -169,7 +168,7 @@ class Result:
             "decision_hash": self.decision_hash,
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "host": host.facts(),
-            # What a crash or a full disk cuts is found by these, and what somebody changed.
+            # These digests reveal a file cut by a crash or a full disk, and a changed one.
             "files": {name: digest(content) for name, content in files.items()},
             "tables": rows,
             "summary": dict(self.summary),
@@ -189,25 +188,25 @@ class Result:
         return html.page(figures, series, self.summary.get("queue", ""))
 
     def tables(self) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Every table with its name; the summary is one of a single row."""
+        """Every table with its name; the summary has a single row."""
         yield "summary", pl.DataFrame([dict(self.summary)])
         for name in self.names:
             yield name, self.load(name)
 
 
 def digest(content: bytes) -> str:
-    """What tells a file's content from any other: 32 hexadecimal digits."""
+    """A digest of a file's content: 32 hexadecimal digits."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def sealed(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with its own digest under ``digest``."""
+    """The metadata with their own digest under ``digest``."""
     rest = {name: value for name, value in meta.items() if name != "digest"}
     return rest | {"digest": digest(json.dumps(rest).encode())}
 
 
 def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
-    """A frame from the columns of a table, of the types that are declared; signals are numbers."""
+    """A data frame of a table's columns with the declared types; signals are numbers."""
     types = schema(name)
     return pl.DataFrame(
         [pl.Series(each, values, types.get(each, pl.Float64())) for each, values in columns.items()]
@@ -215,16 +214,16 @@ def frame(columns: Mapping[str, list[Any]], name: str) -> pl.DataFrame:
 
 
 def check_name(name: str) -> None:
-    """Refuses the name of no table."""
+    """Refuses a name that no table has."""
     if name not in TABLES:
         raise unknown("table", str(name), TABLES)
 
 
 def measured(result: Result, name: str) -> pl.DataFrame:
-    """A table of a run that has rows.
+    """A run's table, which must have rows.
 
     Raises:
-        InputError: It has none; the hint says what has to be asked for.
+        InputError: It has none; the hint names the keys of [measure] that it needs.
     """
     found = result.load(name) if name in result.names else pl.DataFrame()
     if found.is_empty():
@@ -238,12 +237,12 @@ def measured(result: Result, name: str) -> pl.DataFrame:
 
 
 def height(columns: Columns) -> int:
-    """How many rows a table has that is at hand as lists."""
+    """The number of rows of a list table."""
     return max(map(len, columns.values()), default=0)
 
 
 def of_lists(columns: Columns, name: str) -> pl.DataFrame:
-    """A frame of a table that is at hand as lists."""
+    """A list table as a data frame."""
     return frame(columns, name) if height(columns) else without_rows(name, *columns)
 
 
@@ -262,6 +261,6 @@ def _columns(raw: Mapping[str, Columns], name: str) -> Columns:
 
 @cache
 def without_rows(name: str, *columns: str) -> pl.DataFrame:
-    """A table without rows, of the types that are declared."""
-    # Most runs have the same four, and making one costs as much as making one with rows.
+    """A table without rows, with the declared types."""
+    # Most runs have the same four empty tables, and each costs as much as one with rows.
     return frame({column: [] for column in columns}, name)

@@ -1,7 +1,7 @@
-"""Finished runs where machines that share no folder find them: any address that fsspec knows.
+"""A store of finished runs for machines that share no folder, at any address that fsspec knows.
 
-A run is one object, ``KEY[:2]/KEY.zip``, so that it is there whole or not at all wherever objects
-are written at once, as in S3; what is there in part has a wrong checksum and counts as not there.
+A run is one object, ``KEY[:2]/KEY.zip``. Where objects are written atomically, as in S3, it is
+whole or missing. A partly written run has a wrong checksum and counts as missing.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PATIENCE: dict[str, dict[str, Any]] = {
-    # s3fs tries five times whatever does not answer, and each time botocore would do so, too.
+    # s3fs tries five times, and botocore would try again within each.
     "s3": {
         "config_kwargs": {
             "connect_timeout": 5, "read_timeout": 10, "retries": {"total_max_attempts": 1},
         },
     },
 }  # fmt: skip
-"""How long a kind of place is waited for where it would be for minutes."""
+"""Options that shorten the waiting of storage systems, which would otherwise last minutes."""
 
 _LOCAL = ("file:", "local:")
-"""What fsspec takes with a single slash, too; else it makes a folder of the name."""
+"""Schemes that fsspec takes with a single slash; others would become a folder's name."""
 _ANSWER_S = 60.0
-"""Seconds after which a place that has not answered is given up."""
+"""Seconds without an answer after which a place is given up."""
 _SLOWEST = 50_000
-"""Bytes a second: what comes or goes slower than this is given up as well."""
+"""Bytes per second; a slower transfer is given up too."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A place for runs, by its address, such as ``s3://bucket/folder``."""
+    """A shared store of runs at an address such as ``s3://bucket/folder``."""
 
     address: str
 
     def check(self) -> None:
-        """Raises an :class:`InputError` if what the address needs is not installed or not known."""
+        """Raises an :class:`InputError` if the address is unknown, or needs a missing package."""
         _ = self._place
 
     def held(self, keys: Iterable[str]) -> list[str]:
-        """Which of these runs are there."""
+        """The keys of those of these runs that the place has."""
         files, root = self._place
         by_folder = defaultdict(list)
         for key in keys:
@@ -72,7 +72,7 @@ class Share:
         return found
 
     def read(self, key: str) -> dict[str, bytes] | None:
-        """The files of a run by name, or ``None`` if it is not there whole."""
+        """The files of a run by name, or ``None`` if it is missing or damaged."""
         place, path = self._place[0], self._path(key)
         with _told(self.address):
             try:
@@ -84,12 +84,12 @@ class Share:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 files = {name: archive.read(name) for name in archive.namelist()}
         except Exception:
-            return None  # what is damaged is said in half a dozen ways, by zipfile and by zlib
-        # Who else writes there must not choose where files of ours go.
+            return None  # zipfile and zlib have half a dozen exceptions for a damaged archive
+        # Another writer of the archive must not choose paths on this machine.
         return None if any("/" in name or name.startswith(".") for name in files) else files
 
     def write(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Puts a run there, in place of what may be there of it."""
+        """Writes a run, replacing whatever the place has of it."""
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             for name, each in files.items():
@@ -115,10 +115,10 @@ class Share:
         first = self.address.partition("/")[0]
         if first.endswith(":") and "://" not in self.address and first not in _LOCAL:
             raise InputError(
-                "neither an address nor a folder of this machine",
+                "neither an address nor a folder on this machine",
                 key="share",
                 value=self.address,
-                allowed="an address that fsspec knows, as s3://bucket/folder",
+                allowed="an address that fsspec knows, such as s3://bucket/folder",
                 hint=f"'{first}' is followed by two slashes",
             )
         try:
@@ -128,18 +128,18 @@ class Share:
                 f"not a place for runs: {error}",
                 key="share",
                 value=self.address,
-                allowed="an address that fsspec knows, as s3://bucket/folder",
+                allowed="an address that fsspec knows, such as s3://bucket/folder",
             ) from error
-        except Exception as error:  # some kinds of place are opened here
+        except Exception as error:  # some storage systems connect here
             raise _unreachable(self.address, error) from error
         return files, root.rstrip("/")
 
 
 def _within(length: int, ask: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """What a place answers to a question by which so many bytes are to be carried, in bounded time.
+    """Calls a storage system with a time limit that grows with the bytes to transfer.
 
-    Each kind of place tries again what fails, some of them in two places that multiply, and none
-    bounds the whole: an answer that comes by a few bytes at a time has no end.
+    Storage systems retry failures, some at two levels that multiply. None bounds the whole: an
+    answer of a few bytes at a time would never end.
     """
     answer: Future[T] = Future()
 
@@ -149,7 +149,7 @@ def _within(length: int, ask: Callable[..., T], *arguments: Any, **more: Any) ->
         except BaseException as error:
             answer.set_exception(error)
 
-    # No executor: the end of the program would wait for its threads.
+    # No executor: at exit the program would wait for its threads.
     threading.Thread(target=run, daemon=True).start()
     seconds = _ANSWER_S + length / _SLOWEST
     try:
@@ -157,12 +157,12 @@ def _within(length: int, ask: Callable[..., T], *arguments: Any, **more: Any) ->
     except TimeoutError:
         if answer.done():
             raise
-        raise TimeoutError(f"no answer, or not the whole of it, within {seconds:.0f} s") from None
+        raise TimeoutError(f"no complete answer within {seconds:.0f} s") from None
 
 
 @contextmanager
 def _told(address: str) -> Iterator[Any]:
-    """What goes wrong at the other end as one kind of error: each kind of place has its own."""
+    """Turns every storage system's own errors into one kind."""
     try:
         yield
     except FileNotFoundError:
@@ -175,5 +175,5 @@ def _unreachable(address: str, error: Exception) -> StorageError:
     return StorageError(
         f"cannot reach the shared runs: {type(error).__name__}: {error}",
         file=address,
-        hint="finished runs are kept here; the same command goes on",
+        hint="finished runs are kept on this machine; the same command continues",
     )

@@ -1,4 +1,4 @@
-"""The little statistics that verdicts need."""
+"""Means and t-intervals, for verdicts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Estimate:
     Attributes:
         mean: The mean.
         half_width: Half the width of its 95 % t-interval; ``None`` with a single value.
-        count: How many values it is the mean of.
-        ends: The least and the most that a value can be: the interval ends there.
+        count: The number of values.
+        ends: The ends of the values' range, at which the interval is cut.
     """
 
     mean: float

@@ -1,4 +1,4 @@
-"""Results on disk: one directory a run, written whole or not at all, named by its inputs."""
+"""Results on disk: one folder per run, written atomically, named by a hash of the run's inputs."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 _TEMPORARY = ".tmp-"
 _LAST = "last"
-"""The file in a store that names the run that was asked for last."""
+"""The file in a store that names the newest run: the last one that a command made or found."""
 _FORGOTTEN_S = 86_400
-"""Seconds after which nobody is thought to write a folder, if its writer cannot be looked for."""
+"""Seconds after which a temporary folder counts as abandoned if its writer cannot be checked."""
 
 _LONGEST = 255
-"""Bytes of a name in a folder, on each file system that is in common use."""
+"""Most bytes of a file's name, on every common file system."""
 
 
 def run_key(canonical: str, version: str) -> str:
@@ -58,34 +58,34 @@ def run_key(canonical: str, version: str) -> str:
 class Store:
     """A folder of finished runs.
 
-    An entry is made in a temporary folder beside its final place and renamed into it, so that an
-    entry that exists is complete. Processes of any machines that see the folder may write the same
-    entry: the first one wins, and as a run is a function of its inputs all hold the same.
+    An entry is made in a temporary folder beside its final place and then renamed, so that every
+    entry is complete. Several processes and machines may write the same entry: the first one wins,
+    and all would write the same, since a run is a function of its inputs.
 
     Attributes:
         root: The folder.
-        share: The address of a place that machines share which do not see the folder; each entry
-            that is added is put there, too. See :class:`~bluewater.results.share.Share`.
+        share: The address of a store for machines that do not see the folder; every added entry is
+            copied there. See :class:`~bluewater.results.share.Share`.
     """
 
     root: Path
     share: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses an address in place of a folder: its runs would be in a folder called ``s3:``."""
+        """Refuses an address in place of a folder: runs would go into a folder called ``s3:``."""
         _check_local(self.root)
 
     def path(self, key: str) -> Path:
-        """Where the entry of this name is, or would be."""
+        """The folder of the entry with this name, whether it exists or not."""
         return self.root / key[:2] / key
 
     def __contains__(self, key: str) -> bool:
         return self.path(key).is_dir()
 
     def prepare(self) -> None:
-        """Makes the folder and removes what writers that no longer run have left half done.
+        """Makes the folder, and removes temporary folders of writers that have ended.
 
-        Whether a writer of another machine runs cannot be seen: what it left goes after a day.
+        A writer on another machine cannot be checked: its temporary folder goes after a day.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Store:
                 shutil.rmtree(left, ignore_errors=True)
 
     def sync(self, keys: Iterable[str]) -> None:
-        """Has the folder and the shared place hold of these what either holds undamaged."""
+        """Copies undamaged entries between the folder and the shared store, in both directions."""
         keys = list(dict.fromkeys(keys))
         self.put_aside(keys)
         if not self.share:
@@ -112,22 +112,22 @@ class Store:
                 self.put_aside([key])
 
     def write(self, key: str, result: Result) -> None:
-        """Adds an entry atomically; an entry that is already there stays as it is."""
+        """Adds an entry atomically; an existing entry stays as it is."""
         self._enter(key, lambda folder: result.save(folder, key))
         if self.share:
             Share(self.share).write(key, self.files(key))
 
     def remember(self, key: str) -> None:
-        """Writes down that this run was asked for last, whether it was made or was there."""
+        """Marks this run as the newest, whether it was made or found."""
         temporary = self.root / f"{_TEMPORARY}{_here()}-{os.getpid()}-{uuid4().hex[:12]}.last"
-        with suppress(OSError):  # a folder that can only be read
+        with suppress(OSError):  # a read-only folder
             temporary.write_text(key, encoding="ascii")
             temporary.replace(self.root / _LAST)
 
     def newest(self) -> str | None:
-        """The run that was asked for last, or else the one that was made last.
+        """The newest run: the last one that a command made or found, or else the last one made.
 
-        By the time at which it was written, not by its folder, in which pictures are put.
+        The time of its files decides, not the folder's, which changes with every picture.
         """
         made = {
             path.parent.name: path.stat().st_mtime_ns for path in self.root.glob("??/*/meta.json")
@@ -140,11 +140,11 @@ class Store:
         return max(made, key=lambda key: (made[key], key), default=None)
 
     def files(self, key: str) -> dict[str, bytes]:
-        """What an entry consists of."""
+        """The files of an entry, by name."""
         return {path.name: path.read_bytes() for path in self.path(key).iterdir()}
 
     def add(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Adds what :meth:`files` of another store gave, as :meth:`write` adds a result."""
+        """Adds an entry from the :meth:`files` of another store, as :meth:`write` does a result."""
 
         def fill(folder: Path) -> None:
             folder.mkdir()
@@ -174,8 +174,8 @@ class Store:
     def put_aside(self, keys: Iterable[str]) -> None:
         """Moves damaged entries of these names into the folder ``damaged``, with a warning each.
 
-        Finds what a crash or a full disk leaves, and what was changed since: files that are missing
-        or are not what was written, and another run's under this name.
+        An entry is damaged if a file is missing or differs from what was written, as after a crash
+        or on a full disk, or if it is another run under this name.
         """
         for key in keys:
             if key in self and (problem := _damage(self.path(key), key)):
@@ -191,7 +191,7 @@ class Store:
             self.path(key).rename(aside)
         except OSError as error:
             if key not in self:
-                return  # somebody else was faster
+                return  # another process was faster
             raise _unwritable(self.root, error) from error
         warnings.warn(
             f"{problem}: the stored run is damaged, and is made again (put aside as {aside})",
@@ -200,7 +200,7 @@ class Store:
         )
 
     def remove(self, key: str) -> None:
-        """Forgets an entry."""
+        """Deletes an entry."""
         shutil.rmtree(self.path(key), ignore_errors=True)
 
 
@@ -210,15 +210,19 @@ def _check_local(folder: Path) -> None:
         raise InputError(
             "an address, where a folder of this machine is needed",
             file=str(folder),
-            hint="runs are kept at an address by --share ADDRESS (share= in Python), beside a "
-            "folder here",
+            hint="--share ADDRESS (share= in Python) also keeps runs at an address; --out is a "
+            "folder",
         )
     if "\0" in str(folder) or any(len(os.fsencode(part)) > _LONGEST for part in folder.parts):
-        raise InputError("no file system has such a name", key="out", value=str(folder))
+        raise InputError(
+            "the name is too long for a file system, or has a null character",
+            key="out",
+            value=str(folder),
+        )
 
 
 def read_result(folder: Path, key: str = "") -> Result:
-    """Reads one entry, of this name if one is given; its tables are read when asked for."""
+    """Reads one entry, checking its name if one is given; tables are read at first use."""
     _check_local(folder)
     for name in ("meta.json", "scenario.toml"):
         check_kind(folder / name)
@@ -253,7 +257,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         scenario=scenario,
         decision_hash=decision_hash,
         version=version,
-        # Not a closure: results are sent to the processes that draw.
+        # Not a closure: results are pickled for the processes that draw.
         load=partial(_load, folder, digests),
         names=list(rows),
         lists=partial(_lists, folder, digests),
@@ -266,7 +270,7 @@ def _parquet(folder: Path) -> list[str]:
 
 
 def _lists(folder: Path, digests: Mapping[str, str]) -> Mapping[str, Columns]:
-    """The small tables, which stand together: reading one takes as long as reading all."""
+    """The small tables, all from one file: reading one takes as long as reading all."""
     if SMALL_TABLES not in digests:
         return {}
     path = folder / SMALL_TABLES
@@ -279,7 +283,7 @@ def _lists(folder: Path, digests: Mapping[str, str]) -> Mapping[str, Columns]:
 
 
 def _load(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
-    """One of the tables; one that this kind of runs does not have is empty."""
+    """One table; empty if this kind of run does not have it."""
     check_name(name)
     if digests and f"{name}.parquet" not in digests:
         columns = _lists(folder, digests).get(name)
@@ -299,14 +303,14 @@ def _table(folder: Path, digests: Mapping[str, str], name: str) -> pl.DataFrame:
 
 def _check(path: Path, content: bytes, digests: Mapping[str, str]) -> None:
     if path.name in digests and digest(content) != digests[path.name]:
-        raise _damaged(str(path), ValueError("it is not as it was written"))
+        raise _damaged(str(path), ValueError("the file changed after it was written"))
 
 
 def _damage(folder: Path, key: str = "") -> str | None:
-    """The file of an entry that is not as it was written, if there is one.
+    """The damaged file of an entry, if there is one.
 
-    That an entry of a store is the one that ``key`` names is looked at, too: who puts folders or
-    objects together may mix them up, and the results of another run look as good as any.
+    With ``key`` it also checks that the entry is that run: folders or objects that somebody merges
+    may be mixed up, and another run's results look just as good.
     """
     path = folder / "meta.json"
     try:
@@ -324,28 +328,28 @@ def _damage(folder: Path, key: str = "") -> str | None:
 
 
 def _is_old(meta: Mapping[str, Any]) -> bool:
-    """Whether lengths stand in place of digests."""
+    """Whether the metadata have lengths in place of digests."""
     return int(meta["format"]) < 3
 
 
 def _check_seal(meta: Mapping[str, Any], key: str) -> None:
     if not _is_old(meta) and meta["digest"] != sealed(meta)["digest"]:
-        raise ValueError("it is not as it was written")
+        raise ValueError("the file changed after it was written")
     if key and meta["key"] != key:
-        raise ValueError(f"it is the run {meta['key']}, under another's name")
+        raise ValueError(f"it is the run {meta['key']}, under another run's name")
 
 
 def _damaged(file: str, error: Exception) -> InputError:
     return InputError(
         f"a stored run that is damaged: {error}",
         file=file,
-        hint="the command that made it puts it aside and makes the run again",
+        hint="repeat the command that made it: it puts this folder aside and makes the run again",
     )
 
 
 @cache
 def _here() -> str:
-    """Among which processes a number means a process: a name without hyphens."""
+    """A name, without hyphens, for the machine or container whose process numbers these are."""
     parts = [platform.node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
@@ -354,7 +358,7 @@ def _here() -> str:
 
 
 def _is_left(folder: Path) -> bool:
-    """Whether nobody writes a temporary folder any more."""
+    """Whether the writer of a temporary folder has ended."""
     _, where, pid, *_ = f"{folder.name}--".split("-")
     if where == _here() and pid.isdecimal():
         return not _alive(int(pid))
@@ -380,11 +384,11 @@ def _unwritable(root: Path, error: OSError) -> StorageError:
         f"cannot write results: {reason}",
         file=str(root),
         hint="finished runs are kept; make room or choose another folder with --out, then run the "
-        "same command again to go on"
+        "same command again to continue"
         if error.errno in _FULL
         else "--out names another folder",
     )
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a folder says that could be written before."""
+"""Reasons why a folder that was writable no longer is."""

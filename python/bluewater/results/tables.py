@@ -2,8 +2,8 @@
 
 ``runs`` has a row per run: the axes of the sweep, ``reading`` if the experiment has readings,
 ``seed``, then the summary's columns. A claim's measure sees the runs of one reading at a time. The
-others are :data:`~bluewater.results.result.TABLES`, each with the same columns before its own, and
-the view ``sides``: a row a run with the sums over its TCP flows and over its datagram flows.
+other tables are :data:`~bluewater.results.result.TABLES`, each with axes, reading and seed before
+its own columns, and the view ``sides``: per run the sums over TCP flows and over datagram flows.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from bluewater.results.store import Store
 
 Label: TypeAlias = "str | float | int | bool"
-"""What a point of an axis is called."""
+"""The label of a point of an axis."""
 
 STANDARD = "standard"
-"""The reading that an experiment's file is without any other."""
+"""The name of the reading that is the experiment's file as it stands."""
 
 
 DATAGRAMS = tuple(each["name"] for each in _core.catalog()["transports"] if not each["answers"])
-"""Transports that send whatever becomes of what they send."""
+"""Transports that do not respond to congestion."""
 
 _SET = {"aqm", "duration_s", "flows", "group", "queue", "transport"}
-"""Columns that tell what was set: an axis of one of these names says the same in its own words."""
+"""Columns with settings; an axis may have such a name, since it says the same in its own words."""
 
 COLUMNS = frozenset(
     {"reading", "seed", *(c for t in ("summary", *TABLES) for c in schema(t) if c not in _SET)}
@@ -50,9 +50,9 @@ RESERVED = ("runs", "sides", *TABLES)
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished run of an experiment: where it lies in the sweep and where it is stored.
+    """A finished run of an experiment: its place in the sweep and its key in the store.
 
-    ``reading`` is that of what the paper leaves open; ``None`` where nothing is read in two ways.
+    ``reading`` is ``None`` if the experiment has only one reading.
     """
 
     axes: Mapping[str, Label]
@@ -63,11 +63,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables, each read from the store when it is first asked for.
+    """The tables of an experiment, each read from the store at first use.
 
     Attributes:
-        views: Queries by name, which other queries use as tables; a view may use those before it.
-        together: Tables that are read with the first of them: each run is then opened once.
+        views: Queries by name, which other queries use as tables; a view may use earlier ones.
+        together: Tables to read along with the first of them, so that each run is opened once.
     """
 
     entries: Sequence[Entry]
@@ -76,12 +76,12 @@ class Tables:
     together: Collection[str] = ()
 
     def of(self, reading: str) -> Tables:
-        """The tables of the runs of one reading alone."""
+        """The tables of one reading's runs."""
         return self.parts.get(reading) or replace(self, entries=[])
 
     @cached_property
     def parts(self) -> dict[str, Tables]:
-        """The tables of each reading that there are runs of, the first one first."""
+        """The tables of each reading that has runs, in their order."""
         own: dict[str, list[Entry]] = {}
         for entry in self.entries:
             own.setdefault(entry.reading or STANDARD, []).append(entry)
@@ -96,7 +96,7 @@ class Tables:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """One row a run."""
+        """The table ``runs``, with a row per run."""
         return pl.DataFrame(
             [
                 _place(entry) | {k: v for k, v in result.summary.items() if k not in _place(entry)}
@@ -114,7 +114,7 @@ class Tables:
         return self._made[name]
 
     def read(self, names: Collection[str]) -> None:
-        """Makes these tables, if they are not at hand; for all of them each run is opened once."""
+        """Reads these tables unless they were read before, opening each run once."""
         parts = {name: _Parts(name) for name in names if name not in self._made}
         for result in self.results if parts else ():
             lists = result.lists()
@@ -129,7 +129,7 @@ class Tables:
 
     @cached_property
     def _places(self) -> pl.DataFrame:
-        """A row a run: where it lies in the sweep."""
+        """The columns that place each run in the sweep, a row per run."""
         return pl.DataFrame([_place(entry) for entry in self.entries], infer_schema_length=None)
 
     @cached_property
@@ -148,16 +148,16 @@ class Tables:
     def _view(
         self, name: str, sql: str, there: Mapping[str, Callable[[], pl.DataFrame]], file: str
     ) -> pl.DataFrame:
-        """What a view gives, which is found once."""
+        """The result of a view, computed once."""
         if name not in self._made:
             self._made[name] = _query(there, sql, (), f"view.{name}", file)
         return self._made[name]
 
     @property
     def _sides(self) -> str:
-        """The view that every experiment has: a row a run.
+        """The view that every experiment has, with a row per run.
 
-        Flows that answer to what happens to them stand beside those that do not.
+        It has the sums over flows that respond to congestion beside those over flows that do not.
         """
         place = ", ".join(f'"{name}"' for name in _place(self.entries[0]))
         sums = ", ".join(
@@ -171,24 +171,24 @@ class Tables:
 
     @property
     def present(self) -> list[str]:
-        """The tables that its runs have, ``runs`` aside."""
+        """The names of the runs' tables, except ``runs``."""
         kept = self.results[0].names
         return [name for name in TABLES if name in kept]
 
     def known_empty(self, name: str) -> bool:
-        """Whether a table is known to have no row, without reading it."""
+        """Whether a run's metadata say that a table is empty."""
         return all(name in result.empty for result in self.results)
 
 
 @dataclass
 class _Parts:
-    """A table of many runs while it is read.
+    """A table of many runs while it is being read.
 
-    Small tables of runs that follow each other become one frame: one of a frame each would take as
-    long as the runs.
+    Small tables of consecutive runs become one frame, because a frame per run would take as long as
+    the runs themselves.
 
     Attributes:
-        heights: How many rows each run has.
+        heights: The number of rows of each run.
     """
 
     name: str
@@ -197,7 +197,7 @@ class _Parts:
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
 
     def add(self, result: Result, columns: Columns | None) -> None:
-        """Adds that of a run, which is at hand as lists or is to be loaded."""
+        """Adds a run's table, from lists in memory or by loading it."""
         if columns is None or columns.keys() != self._waiting.keys():
             self._make()
         if columns is None:
@@ -216,36 +216,36 @@ class _Parts:
             self._waiting = {}
 
     def whole(self) -> pl.DataFrame:
-        """All of it."""
+        """The whole table."""
         self._make()
         return pl.concat(self._frames, how="diagonal_relaxed")
 
 
 _LONG = 50_000
-"""Rows from which on lists become a frame, which takes a quarter of their memory."""
+"""At this many rows lists become a frame, which takes a quarter of their memory."""
 
 
 class Blank(Tables):
-    """The tables before any run: the right columns without a row, on which queries can be tried.
+    """Tables with the right columns and no rows, on which queries can be tried before any run.
 
-    A series has the signals of every queue discipline there, the summary what formulas give, too.
+    Here a series has the signals of every discipline, and the summary a formula's columns too.
     """
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """No run."""
+        """An empty list: there are no runs."""
         return self._without_rows(
             "summary", {**schema("queues"), **_signals(), "value": pl.Float64()}
         )
 
     @property
     def present(self) -> list[str]:
-        """Every table."""
+        """The names of all tables."""
         return list(TABLES)
 
     @cached_property
     def asked(self) -> set[str]:
-        """The tables that queries were tried on, ``runs`` aside."""
+        """The names of the tables that the tried queries used, except ``runs``."""
         return set()
 
     def table(self, name: str) -> pl.DataFrame:
@@ -272,7 +272,7 @@ def _signals() -> dict[str, pl.DataType]:
 
 @dataclass(frozen=True)
 class Frames:
-    """Tables at hand, queried as those of an experiment."""
+    """Tables in memory that are queried like an experiment's."""
 
     frames: Mapping[str, pl.DataFrame]
 
@@ -289,7 +289,7 @@ def _query(
     key: str,
     file: str,
 ) -> pl.DataFrame:
-    # What a query says FROM or JOIN of; the columns of a table may have the name of another.
+    # Only names after FROM or JOIN: a column may have the name of another table.
     used = {name for name in tables if re.search(rf"(?i)\b(FROM|JOIN)\s+{name}\b", sql)}
     if opened := _READS.search(_DECIMAL.sub(_quoted, sql)):
         raise InputError(
@@ -315,7 +315,7 @@ def _query(
     missing = [column for column in needed if column not in found.columns]
     if missing:
         raise InputError(
-            f"the query gives no column {', '.join(missing)}",
+            f"the query has no column {', '.join(missing)}",
             file=file,
             key=key,
             value=sql.strip(),
@@ -324,7 +324,7 @@ def _query(
     return found.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
 
 
-# Text, names and comments, which stay; and a number with a point.
+# Text, names and comments stay unchanged; the last group is a number with a point.
 _DECIMAL = re.compile(
     r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?<![\w.])(\d+\.\d*|\.\d+)(?![\w.])""", re.DOTALL
 )
@@ -340,7 +340,7 @@ def _quoted(found: re.Match[str]) -> str:
 def _with_floats(sql: str) -> str:
     """A query whose numbers with a point are floats.
 
-    Polars takes them for decimals, whose quotients have seven places: a probability of 1e-7 is 0.
+    Polars would read them as decimals, whose quotients have seven places: 1e-7 would become 0.
     """
     return _DECIMAL.sub(lambda found: found[0] + ("e0" if found[1] else ""), sql)
 

@@ -35,16 +35,16 @@ def find(
     at_s: float | None = None,
     which: str | None = None,
 ) -> tuple[dict[str, Any], Facts]:
-    """The first packet of a file that is meant, as a row, and what the file says of its run.
+    """The first packet of a file that fits all arguments, as a row, and the facts of its run.
 
     Args:
         path: A file of packets.
-        n: Its number at its queue.
-        queue: Its queue; the file's first if not given.
+        n: The packet's number at its queue.
+        queue: Its queue; by default the file's first.
         flow: Its flow.
         seq: Its sequence number.
-        at_s: It arrived then or later, s.
-        which: It was ``dropped``, ``marked`` or ``sent``.
+        at_s: The earliest time of its arrival, s.
+        which: Its fate: ``dropped``, ``marked`` or ``sent``.
 
     Raises:
         InputError: No such file, queue or packet.
@@ -71,19 +71,24 @@ def find(
     found = collected(rows.head(1), path)
     if found.is_empty():
         raise InputError(
-            "no such packet among those that are written down",
+            "the file has no such packet",
             file=str(path),
             key=", ".join(name for name, each in wanted.items() if each is not None),
-            hint="numbers begin at 0 at each queue; a file made with a selection has only those",
+            hint="numbers begin at 0 at each queue; a file written with a selection lacks the "
+            "others",
         )
     return found.row(0, named=True), facts
 
 
 def tell(row: dict[str, Any], facts: Facts) -> str:
-    """What happened to a packet, line by line, and the rule that it happened by."""
+    """What happened to a packet, line by line, and the discipline's rule."""
     aqm = facts.queues[row["queue"]]["aqm"]
     known = _about(aqm)
-    rule = f"{known['rule']}. More: `bluewater explain {aqm}`" if known else f"that of your {aqm}"
+    rule = (
+        f"{known['rule']}. More: `bluewater explain {aqm}`"
+        if known
+        else f"your class {aqm} decides"
+    )
     return "\n".join([*story(row, facts), f"rule: {rule}"])
 
 
@@ -120,7 +125,7 @@ def story(row: dict[str, Any], facts: Facts) -> list[str]:
 
 
 def _decided_ns(row: dict[str, Any]) -> int:
-    """When that was decided which is told of: as it arrived, or later."""
+    """Describes the decision: at the packet's arrival, or later."""
     drawn = row.get("coin_ns")
     if drawn is not None:
         return int(drawn)
@@ -131,14 +136,14 @@ def _decided_ns(row: dict[str, Any]) -> int:
 
 def _end(row: dict[str, Any], table: dict[str, Any]) -> str:
     if row["fate"] == "queued":
-        return f"{_INDENT}still waits when the run ends"
+        return f"{_INDENT}is still queued when the run ends"
     after = f" after {milliseconds(row['delay_s'])}" if row["delay_s"] else ""
     cause = f": {_cause(row['dropped'], table)}" if row["dropped"] else ""
     return _line(row["left_ns"], f"{row['fate']}{after}{cause}{_with(row)}")
 
 
 def _with(row: dict[str, Any]) -> str:
-    """The other packet, of files that name it."""
+    """Names the other packet involved, if the file has it."""
     other = row.get("with")
     if other is None:
         return ""
@@ -172,9 +177,9 @@ def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
 
 
 def _queue_of_flow(values: dict[str, Any]) -> list[str]:
-    """The queue of the packet's flow, where flows have queues, and what its own algorithm reports.
+    """The flow queue of the packet and its own algorithm's signals, if flows have queues.
 
-    This is what stands behind it in the values, from which both are taken.
+    Removes these signals from ``values``.
     """
     if "flow_queue" not in values:
         return []
@@ -199,48 +204,48 @@ def _queue_of_flow(values: dict[str, Any]) -> list[str]:
 
 
 _WAYS = 8
-"""Queues of a set."""
+"""Number of queues in a set."""
 _STATES = ("idle", "sparse", "sparse and waiting for a packet", "bulk", "empty and not at rest")
 _LISTS = ("idle", "new (sparse)", "old (bulk)")
 
 
 def _value(name: str, value: float) -> str:
-    """With four digits, or of a point in time all, since that is what times are compared with."""
+    """A signal's value with four digits; a time with all, for comparison with other times."""
     return f"{value:.9f}" if name in _TIMES and value else number(value, 4)
 
 
 _TIMES = {"first_above_s", "drop_next_s"}
 
 _LEVEL = re.compile(r"(bin\w*)_(\d+)")
-"""What there is on several levels."""
+"""Signals that exist on several levels."""
 
 _OWN = {"found_packets", "found_bytes", "left_ns"}
 
 
 def _decision(row: dict[str, Any], *, later: bool) -> str:
-    """What the coin said, or that there was none though something was decided."""
+    """The random draw and its outcome, or that the rule decided without a draw."""
     p, coin = row["p"], row["coin"]
     signalled = bool(row["marked"]) or row["dropped"] == "early"
     if p is None:
         if not signalled:
             return ""
         if row["coins"]:
-            # Curvy RED compares the greatest of several; CHOKe draws whom to compare with.
-            return f"{_INDENT}of {row['coins']} random numbers none was drawn for one probability"
-        return f"{_INDENT}no coin: the rule alone decided"
+            # Curvy RED compares the greatest of several draws; CHOKe draws a packet to compare.
+            return f"{_INDENT}{row['coins']} random draws, none of them against one probability"
+        return f"{_INDENT}no random draw: the rule alone decided"
     below, then = ("<", "signal") if coin < p else ("≥", "no signal")
     if row["dropped"] == "overflow" and row["left_ns"] == row["arrived_ns"]:
         then += ", but it does not fit"
     elif coin >= p and signalled:
         then += " by it; the rule beside it decided"
     elif coin < p and not signalled and not row["dropped"]:
-        # COBALT never drops the last one; BLUE may signal at the head.
+        # COBALT never drops the last packet; BLUE may signal at the head.
         then += ", but the last in the queue stays" if later else ", which another packet gets"
-    return f"{_INDENT}the coin is {number(coin, 4)} {below} p = {number(p, 4)}: {then}"
+    return f"{_INDENT}the random draw is {number(coin, 4)} {below} p = {number(p, 4)}: {then}"
 
 
 def _not_marked(row: dict[str, Any], aqm: str, params: dict[str, Any]) -> str:
-    """Why an ECN-capable packet was dropped; nothing where a mark could not be expected."""
+    """Why an ECN-capable packet was dropped instead of marked; empty if no mark was due."""
     if row["ecn"] == "not-ect":
         return ""
     if row["dropped"] == "penalty":
@@ -254,17 +259,17 @@ def _not_marked(row: dict[str, Any], aqm: str, params: dict[str, Any]) -> str:
 
 
 def _cause(cause: str, table: dict[str, Any]) -> str:
-    """What a drop or a mark of a cause means at a queue."""
+    """The meaning of a cause of drops or marks at a queue."""
     by = table["prefilter"] if cause == "penalty" and table.get("prefilter") else table["aqm"]
     return str(_about(by).get("causes", {}).get(cause, _CAUSES[cause]))
 
 
 def _about(aqm: str) -> dict[str, Any]:
-    """What an algorithm tells of itself; nothing of one's own."""
+    """The catalogue entry of an algorithm; empty for a user's class."""
     return _catalog().get(aqm, {})
 
 
-@cache  # asked for at each packet
+@cache  # cached, because it is needed for each packet
 def _catalog() -> dict[str, dict[str, Any]]:
     catalog = _core.catalog()
     return {each["name"]: each for each in (*catalog["filters"], *catalog["aqms"])}

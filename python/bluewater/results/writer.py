@@ -1,4 +1,4 @@
-"""Packets of a run, written to one Parquet file as they come."""
+"""Writing the packets of a run to one Parquet file during the run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 KEY = "bluewater"
-"""Under this the file's metadata say what made it."""
+"""The metadata key under which a file has the facts of its run."""
 
 _PART = 200_000
-"""Rows that are kept in memory before they are written."""
+"""Rows to collect in memory before writing them."""
 
 _TYPES = {
     "n": pl.Int64, "arrived_ns": pl.Int64, "flow": pl.Int64, "connection": pl.Int64,
@@ -29,21 +29,21 @@ _TYPES = {
     "kind": pl.String, "ecn": pl.String, "marked": pl.String, "fate": pl.String,
     "dropped": pl.String,
 }  # fmt: skip
-"""The other columns are numbers that may be missing."""
+"""Columns with declared types; all others are numbers that may be missing."""
 
 COLUMNS = {"queue": pl.String, **_TYPES, "p": pl.Float64, "coin": pl.Float64, "delay_s": pl.Float64}
-"""Those of every packet; there may be none to say what there is of each."""
+"""The declared columns, even if no packet is written."""
 
 OPTIONAL = {"coins", "with"}
-"""Those of them that only some disciplines have."""
+"""Declared columns that only some disciplines have."""
 
 
 class Writer:
-    """Writes packets as they come, in parts, and at the end one file of them.
+    """Writes packets in parts during the run, and joins the parts into one file at the end.
 
     Args:
         path: The file.
-        publish: Makes it of a Parquet file of all packets.
+        publish: Makes that file from a Parquet file of all packets.
     """
 
     def __init__(self, path: Path, publish: Callable[[Path, Path], object] = Path.replace) -> None:
@@ -68,7 +68,7 @@ class Writer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def take(self, queue: str, columns: Mapping[str, list[Any]]) -> None:
-        """Takes some packets of a queue."""
+        """Adds some packets of a queue."""
         if not columns["n"]:
             return
         types = {name: _TYPES.get(name, pl.Float64) for name in columns}
@@ -79,7 +79,7 @@ class Writer:
             self._write_part()
 
     def finish(self, facts: Mapping[str, Any]) -> None:
-        """Writes the file, with what is to be known of its run."""
+        """Writes the file, with the facts of its run as metadata."""
         self._write_part()
         parts = [pl.scan_parquet(part) for part in self._parts]
         whole = pl.concat(parts, how="diagonal") if parts else pl.LazyFrame(schema=COLUMNS)

@@ -1,1 +1,1 @@
-"""A study: scenarios, sweeps and experiments, what is claimed of them, and making their runs."""
+"""A study: scenarios, sweeps and experiments, their claims, and making their runs."""

@@ -1,5 +1,5 @@
-//! An emulated link between two Ethernet interfaces that are there: a bump in the wire. Frames go
-//! from one to the other as they are, but for the mark.
+//! An emulated link between two existing Ethernet interfaces: a bump in the wire. Frames go from one to the
+//! other unchanged, except for ECN marks.
 
 mod wiring;
 
@@ -31,7 +31,7 @@ const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 /// The longest packet, so that each frame's length has a place in a recording.
 const LONGEST_MTU: u32 = u16::MAX as u32 - HEADER;
 
-/// Forwards between the interfaces `names` (LAN, WAN) until it is told to stop. Returns the summaries.
+/// Forwards between the interfaces `names` (LAN, WAN) until a signal stops it. Returns the summaries.
 ///
 /// # Errors
 /// What is missing, with the command that mends it.
@@ -57,7 +57,7 @@ pub fn bridge(
     for signal in [SIGINT, SIGQUIT] {
         watch(signal, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     }
-    // A name or port that is taken is said before a file is touched.
+    // Complains of a name or port that is taken before it touches a file.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
     let keeper = Keeper::start()?;
@@ -99,7 +99,7 @@ pub enum Plane {
     Packet,
 }
 
-/// Who has the frames that come in.
+/// Which programs get the frames that come in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// How the gateway has them.
@@ -108,7 +108,7 @@ pub struct Access {
     pub open_host: bool,
 }
 
-/// Ports of the interfaces `names`. What AF_XDP would spoil is said, where it is insisted upon.
+/// Ports of the interfaces `names`. If the user insists on AF_XDP, warns of the frames that it would spoil.
 pub(crate) fn open(names: [&str; 2], access: Access) -> Result<Ports, Trouble> {
     let Access { plane, open_host } = access;
     let both = [interface(names[0])?, interface(names[1])?];
@@ -174,7 +174,7 @@ fn packet(Named { name, about }: &Named<'_>, open_host: bool) -> Result<Port, Tr
     if open_host { Ok(port) } else { port.shut(name) }
 }
 
-/// AF_XDP at an interface. If nobody insists, only where every frame comes as it was on a wire.
+/// AF_XDP at an interface. Unless the user insists, only where every frame arrives as it was on a wire.
 fn xdp(
     Named { name, about }: &Named<'_>,
     longest: usize,

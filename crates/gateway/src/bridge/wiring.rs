@@ -1,5 +1,5 @@
-//! Whether two interfaces can have a link between them and nothing beside it: wiring by which frames
-//! would go past the gateway, or round in circles, is refused; what may be meant is said.
+//! Checks that the link is the only way between two interfaces. Wiring that leads frames past the gateway or
+//! in circles is refused; wiring that may be intended only gets a warning.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -19,14 +19,14 @@ use nix::unistd::geteuid;
 use crate::netlink::{Interface, Netlink};
 use crate::trouble::{Trouble, say};
 
-/// An interface that was asked for.
+/// An interface that the command line names.
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a str,
     pub(crate) about: Interface,
 }
 
-/// Looks for ways beside the link between two interfaces, of which this machine's own stack may have the
-/// frames, too. What is odd but can work is returned.
+/// Looks for ways beside the link between two interfaces; `open_host`: this machine's own stack gets the
+/// frames, too. Returns warnings of what is odd but can work.
 pub(crate) fn check(both: &[Named<'_>; 2], open_host: bool) -> Result<Vec<Trouble>, Trouble> {
     let [lan, wan] = both;
     if lan.about.index == wan.about.index {
@@ -109,8 +109,8 @@ fn behind(Named { name, about }: &Named<'_>) -> Result<Option<Interface>, Troubl
     Ok(found.filter(|one| bridge(one) && !one.filters_vlans))
 }
 
-/// Says it if one of two interfaces is put into a bridge or bond from now on, or is to carry longer or
-/// shorter packets than both did, from a thread of its own, with what it has open now.
+/// Starts a thread that warns if one of the interfaces is put into a bridge or bond from now on, or if its
+/// longest packet changes. The thread uses the files that are open now.
 pub(crate) fn watch(both: &[Named<'_>; 2]) -> Result<(), Trouble> {
     let failed = |e: io::Error| Trouble::system("watching the interfaces", e);
     let mut netlink = Netlink::new().map_err(failed)?;
@@ -229,8 +229,8 @@ impl Claim {
     }
 }
 
-/// Who holds the abstract name `called`. Nobody is waited for: who takes a name need not take
-/// connections.
+/// The process that holds the abstract name `called`. Does not wait, since the holder of a name need not
+/// accept connections.
 fn holder(called: &str) -> nix::Result<UnixCredentials> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let stream: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -246,7 +246,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever takes the name first and lets nobody in holds nobody up; this process's own is obeyed.
+    /// A process that takes the name first and lets nobody in holds nobody up. A claim of this process's own
+    /// is respected.
     #[test]
     fn a_claim_is_made_or_refused_at_once() {
         let about = Interface {

@@ -1,4 +1,4 @@
-//! The way from those who answer questions to the thread that forwards, which knows.
+//! Hands questions from the threads that answer users to the thread that forwards, which knows the answers.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ pub struct Asked {
     pub request: Request,
     /// The answer, or why not.
     pub answer: Sender<Result<Value, Trouble>>,
-    /// Somebody has it: who does it, or who asked and has given up.
+    /// Set once: by the thread that does it, or by the caller that gives up.
     pub taken: Arc<AtomicBool>,
 }
 
@@ -29,7 +29,7 @@ impl Asked {
         (Self { request, answer, taken: Arc::default() }, answered)
     }
 
-    /// Takes it, unless the other side has done so: what nobody waits for is not done.
+    /// Takes the request unless the other side has: requests whose caller gave up are not carried out.
     pub(crate) fn take(&self) -> bool {
         !self.taken.swap(true, Ordering::Relaxed)
     }
@@ -42,7 +42,7 @@ pub(crate) struct Asking {
     wake: UnixStream,
 }
 
-/// A way to ask, which writes to `wake`, and where what is asked arrives.
+/// A way to ask, which writes to `wake`, and the inbox where requests arrive.
 pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Trouble> {
     let (requests, inbox) = channel();
     let wake = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
@@ -50,7 +50,7 @@ pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Troub
 }
 
 impl Asking {
-    /// Hands over a request and waits for its answer. What is not begun in time is not done.
+    /// Hands over a request and waits for its answer. A request that has not begun in time is dropped.
     pub(crate) fn ask(&mut self, request: Request) -> Result<Value, Trouble> {
         let gone = || Trouble::new("the gateway ends", "");
         let (asked, answered) = Asked::new(request);
@@ -75,18 +75,18 @@ impl Asking {
     }
 }
 
-/// An answer that is asked for again once it is old, however many want to know.
+/// An answer that all callers share, and that is renewed once it is old.
 pub(super) struct Latest<T> {
     asking: Asking,
     request: Request,
     /// What it becomes.
     made: fn(Value) -> T,
-    /// When it was asked for, ns.
+    /// Time of the last question, ns.
     at: u64,
     answer: Option<Result<T, Trouble>>,
 }
 
-/// The forwarding thread is asked no more often, ns.
+/// The shortest time between two questions to the forwarding thread, ns.
 const FRESH: u64 = 100_000_000;
 
 impl<T> Latest<T> {
@@ -126,7 +126,7 @@ mod tests {
         let trouble = asking.ask(Request::Show {}).unwrap_err();
         assert_eq!(trouble.hint, "nothing was done");
         assert!(!inbox.recv().unwrap().take());
-        // What was begun is waited for.
+        // A request that has begun is waited for.
         let slow = thread::spawn(move || {
             let asked = inbox.recv().unwrap();
             assert!(asked.take());

@@ -1,4 +1,4 @@
-//! Who asks at the socket. All are heard together, so that nobody waits for somebody who says nothing.
+//! The callers at the socket. All are served together, so that none waits for a silent one.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -18,7 +18,7 @@ use crate::trouble::Trouble;
 
 /// The longest request, bytes.
 pub(super) const LONGEST: usize = 16 << 10;
-/// The most who are heard at a time. The one that is there longest makes room for a new one.
+/// The most callers at a time. The oldest makes room for a new one.
 const MOST: usize = 64;
 /// The most parts of what one says that are read at a time.
 const PARTS: usize = 16;
@@ -86,8 +86,9 @@ struct Caller {
 }
 
 impl Caller {
-    /// Reads what there is. Whether it is all: what comes behind a line changes nothing. What is too long
-    /// is read to its end: to close before would take the answer with it.
+    /// Reads the bytes that are there. Returns whether the request is complete: bytes after its line change
+    /// nothing. A request that is too long is read to its end, since closing earlier would discard the
+    /// answer.
     fn hear(&mut self) -> io::Result<bool> {
         let mut part = [0; 4096];
         for _ in 0..PARTS {
@@ -107,7 +108,7 @@ impl Caller {
         Ok(false)
     }
 
-    /// Answers; who has gone has nothing done.
+    /// Answers the caller; if it has gone, its request is not carried out.
     fn attend(
         &self,
         namespaces: Option<&Namespaces>,
@@ -134,7 +135,7 @@ impl Caller {
     }
 }
 
-/// What was said, as a request.
+/// Reads a caller's words as a request.
 pub(super) fn request(said: &[u8]) -> Result<Request, Trouble> {
     if said.len() > LONGEST {
         let what = format!("not a request: it is longer than {LONGEST} bytes");
@@ -173,7 +174,7 @@ fn reply(
     stream.write_all(&line)
 }
 
-/// Whether whoever asks may: the user whose gateway it is, and root.
+/// Admits the user who owns the gateway, and root.
 fn welcome(stream: &UnixStream, owner: Uid) -> Result<(), Trouble> {
     let peer = getsockopt(stream, PeerCredentials).map(|peer| Uid::from_raw(peer.uid()));
     let peer = peer.map_err(|e| Trouble::system("asking who asks", e))?;
@@ -197,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// A socket at which requests are heard, and where each that is attended to is told.
+    /// A socket that takes requests, and a channel that reports each one that is carried out.
     fn heard() -> (tempfile::TempDir, std::sync::mpsc::Receiver<String>) {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("x")).unwrap();
@@ -275,7 +276,8 @@ mod tests {
         assert_eq!(answer(&stream), "{\"answer\":\"done\"}\n");
     }
 
-    /// Whoever gives up while the gateway is busy or stopped has nothing changed; who only says no more has.
+    /// A caller that gives up while the gateway is busy or stopped changes nothing; one that only stops
+    /// writing does.
     #[test]
     fn a_request_ends_with_its_asker() {
         let (folder, told) = heard();

@@ -1,4 +1,4 @@
-//! Who asks a gateway that runs.
+//! Asks a gateway that runs.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::namespace::ends::{End, Places};
 use crate::sys;
 use crate::trouble::Trouble;
 
-/// Asks the gateway `name` of `user`; of this one, if nobody is named. Root may ask everybody's.
+/// Asks the gateway `name` of `user`, by default of the present user. Root may ask any user's.
 ///
 /// # Errors
 /// When there is none, or it refuses.
@@ -23,7 +23,7 @@ pub fn ask(name: &str, user: Option<Uid>, request: &Request) -> Result<Value, Tr
     question(name, user.unwrap_or_else(geteuid), request, |_| ())
 }
 
-/// The number of a user who is named, or by the number.
+/// The number of a user, given by name or number.
 ///
 /// # Errors
 /// When there is none.
@@ -33,8 +33,8 @@ pub fn user(text: &str) -> Result<Uid, String> {
     number.or_else(named).ok_or_else(|| "there is no such user".into())
 }
 
-/// The way into an `end` of the shell `name`: its process, the user and the network namespace, and
-/// where it is.
+/// Handles of an `end` of the shell `name` (its process, its user namespace, its network namespace), and its
+/// addresses.
 ///
 /// # Errors
 /// When there is none, or it refuses.
@@ -74,7 +74,8 @@ fn question(
     }
 }
 
-/// It has not answered in time. Who asks and goes has nothing done, but it may have begun.
+/// The gateway has not answered in time. It drops requests of callers that have gone, but may have begun this
+/// one.
 fn silent(name: &str, request: &Request) -> Trouble {
     let hint = match request {
         Request::Set(_) => {
@@ -112,7 +113,7 @@ fn reach(name: &str, user: Uid) -> Result<UnixStream, Trouble> {
     Err(Trouble::new(format!("no gateway called {name} is running"), hint))
 }
 
-/// Whoever answers for another user may want anything.
+/// Another user's process may answer in the gateway's place and cannot be trusted.
 fn theirs(name: &str, user: Uid, stream: UnixStream) -> Result<UnixStream, Trouble> {
     let peer = getsockopt(&stream, PeerCredentials);
     let peer = peer.map_err(|e| Trouble::system(format!("asking who {name} is"), e))?;

@@ -1,5 +1,5 @@
-//! A server of small pages over HTTP that nobody can hold up: it reads what comes in bounded turns, cuts
-//! off who takes too long, and makes room for who comes new.
+//! A server of small pages over HTTP that no client can hold up: it reads in bounded turns, cuts off clients
+//! that take too long, and makes room for new ones.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -39,7 +39,7 @@ pub struct Wish {
     pub origin: Option<String>,
     /// The header `Content-Type`.
     pub content_type: Option<String>,
-    /// What comes behind the head.
+    /// The bytes after the head.
     pub body: Vec<u8>,
 }
 
@@ -207,7 +207,7 @@ struct Visitor {
     stream: TcpStream,
     since: u64,
     request: Vec<u8>,
-    /// What is to be sent, and how much of it was.
+    /// The answer, and how much of it was sent.
     answer: Vec<u8>,
     sent: usize,
     /// All was sent; it may read that before the connection goes.

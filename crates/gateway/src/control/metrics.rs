@@ -92,8 +92,8 @@ fn text(state: Value) -> String {
     text
 }
 
-/// A metric: its name, what it means, whether it only grows, and where it stands in the state; a
-/// last word `*` is each member of an object, which a label of this name tells.
+/// A metric: its name, its meaning, whether it only grows, and its place in the state. A last word `*` stands
+/// for each member of an object; a label then names the member.
 type Metric = (&'static str, &'static str, MetricType, &'static str, &'static str);
 
 const METRICS: &[Metric] = &[
@@ -237,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Who goes on sending behind its request is cut off as others are, and others are answered.
+    /// A client that goes on sending after its request is cut off like others, and others are answered.
     #[test]
     fn a_client_without_an_end_is_cut_off() {
         use std::io::{Read, Write};

@@ -1,6 +1,6 @@
-//! Questions and changes while a gateway runs, over a socket in the file system: only its user can
-//! open it, and nothing on a network leads to it. Each side asks the kernel who the other one is, and
-//! has nothing to do with other users; but root may ask everybody.
+//! Questions and changes while a gateway runs, over a socket in the file system: only its user can open it,
+//! and no network leads to it. Each side asks the kernel for the user of the other one and refuses other
+//! users, except that root may ask any gateway.
 //!
 //! A connection carries one request and its answer, each a line of JSON:
 //!
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! With the answer to `join` come three open files: the gateway's process, and the user and the network
-//! namespace of that end. So nobody has to find them by a process number, which may be another's by
-//! then.
+//! namespace of that end. So nobody has to find them by a process number, which may belong to another process
+//! by then.
 
 mod asking;
 mod callers;

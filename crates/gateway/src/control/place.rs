@@ -1,6 +1,7 @@
-//! Where control sockets are: a folder of the user's alone. Whoever else could put a socket there would
-//! be asked in a gateway's place, and in a public folder anybody may take the name first; so a folder
-//! is looked at once it is open, and everything is done in what is open, whatever becomes of its name.
+//! Where control sockets are: in a folder of the user's alone. Another user who could put a socket there
+//! would be asked in a gateway's place, and in a public folder anybody may take the name first. So a folder
+//! is checked after it is opened, and everything is done through that open folder, whatever becomes of its
+//! name.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -109,7 +110,7 @@ impl Folder {
     pub(crate) fn listen(&self, file: &str) -> io::Result<Option<(UnixListener, Entry)>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let again = openat(&self.file, ".", flags, Mode::empty())?;
-        // Between the question and the new socket nobody else does the same.
+        // Keeps others from doing the same between the question and the new socket.
         let _alone = Flock::lock(again, FlockArg::LockExclusive).map_err(|(_, e)| e)?;
         match self.connect(file) {
             Ok(_) => return Ok(None),
@@ -133,8 +134,8 @@ fn foreign(path: &Path, why: &str) -> Trouble {
     )
 }
 
-/// Whether only its owner, who is `user` or root, can give what is in a folder other names: nobody
-/// else may write to it, or all may, each to what is theirs.
+/// Whether nobody but its owner, who is `user` or root, can rename entries of a folder: only the owner may
+/// write to it, or it is sticky.
 fn keeps_names(folder: &Metadata, user: Uid) -> bool {
     const STICKY: u32 = 0o1000;
     // In a user namespace root of the machine has the number of all who have none.

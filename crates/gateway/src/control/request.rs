@@ -41,7 +41,7 @@ pub enum Request {
 pub struct Renewal {
     /// The log and the capture, if they are written.
     pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
-    /// What the links are to be like, if that can be told.
+    /// The links' new specifications, if they could be read.
     pub(crate) specs: Option<[Spec; 2]>,
 }
 

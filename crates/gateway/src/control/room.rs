@@ -9,10 +9,10 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// As many are enough for all that may be there at a time, and for what else is open.
+/// Enough files for all callers at a time and for all else that is open.
 const ENOUGH: u64 = 512;
 
-/// Asks for so many open files, if the user may have them.
+/// Raises the limit of open files to [`ENOUGH`], or as far as the user may.
 pub(super) fn ask() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && let Some(more) = more(soft, hard)
@@ -26,9 +26,10 @@ fn more(soft: u64, hard: u64) -> Option<u64> {
     (wanted > soft).then_some(wanted)
 }
 
-/// Whether somebody who waits at the door cannot be let in for want of open files or memory, and somebody makes
-/// room, who is there longest. Of those who are there the first so many were heard before: the others are first to
-/// be heard. If nobody is there, it waits a little: the next one would be told of at once, again and again.
+/// Makes room if a caller waits at the door and cannot be let in for want of open files or memory: the oldest
+/// of those `there` has to go. Returns whether it has. The first `heard` of those `there` were served before;
+/// the others come first. If nobody is `there`, waits a little, since the door would report the caller at
+/// once, again and again.
 pub(super) fn made<T>(
     door: &impl AsFd,
     there: &mut Vec<T>,
@@ -38,7 +39,7 @@ pub(super) fn made<T>(
     let full = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM]
         .map(Some)
         .contains(&e.raw_os_error());
-    // Without a file to spare a door at which nobody waits says the same.
+    // Without a file to spare the door reports this error even if nobody waits.
     if !full || !somebody_waits(door) {
         return false;
     }

@@ -1,9 +1,9 @@
 //! The live page: what the links do, and the way to change them, in a browser.
 //!
-//! Whoever has its address has the rights of `ctl`, so the address has a secret in its path, drawn at
-//! each start, and nothing is told or done without it. Requests for a name that is no address of a
-//! machine are refused (a page elsewhere could give its own name this address: DNS rebinding), as are
-//! changes that a page from elsewhere asks for. The page is these files and loads nothing else.
+//! Its address gives the rights of `ctl`, so the path holds a secret, drawn at each start, and requests
+//! without it get no answer and change nothing. Requests for a name that is no address of a machine are
+//! refused (a page elsewhere could give its own name this address: DNS rebinding), as are changes that a page
+//! from elsewhere asks for. The page is these files and loads nothing else.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -130,7 +130,7 @@ fn wrong(Trouble { what, hint }: &Trouble) -> Vec<u8> {
     json!({"error": what, "hint": hint}).to_string().into_bytes()
 }
 
-/// What there is to see, and to do.
+/// The pages to see, and the changes to make.
 #[derive(Debug)]
 enum Page {
     File(&'static str, &'static str),
@@ -244,7 +244,7 @@ mod tests {
         assert!(page(&Wish { target: format!("{ROOT}?x"), ..wish("GET", "") }, ROOT).is_ok());
     }
 
-    /// A page elsewhere that has made its own name lead here is told nothing.
+    /// A page elsewhere whose own name leads here gets no answer.
     #[test]
     fn it_has_no_other_name_than_its_address() {
         for host in ["127.0.0.1", "127.0.0.1:80", "[::1]:8080", "10.0.0.1:1", "LocalHost:80"] {

@@ -20,9 +20,9 @@ use crate::sys;
 /// cut to at a time may be beyond that.
 const BATCH: usize = 64;
 
-/// The share of a processor that a thread takes at most that goes before all others: else whoever floods it
-/// has everything, and the kernel stops it for 50 ms in each second (`sched_rt_runtime_us`), in which the
-/// packets of all wait. So long it looks back, ns.
+/// The largest share of a processor for a real-time thread, and the time over which it is taken, ns. Without
+/// a bound a flood would take the whole processor, and the kernel would stop the thread for 50 ms in each
+/// second (`sched_rt_runtime_us`), while all packets wait.
 const SHARE: f64 = 0.9;
 const TURN: u64 = 10_000_000;
 
@@ -35,7 +35,7 @@ pub enum Pause {
     Woken,
 }
 
-/// Looks at every packet that a queue was asked about: the direction, and what the queue was told.
+/// Sees every packet that arrives at a queue: its direction, and what the queue learns of it.
 pub trait Tap {
     /// A packet arrived at the queue of a direction.
     fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack);
@@ -95,13 +95,13 @@ impl<T: Tap> Forwarder<T> {
     /// When an interface is gone.
     pub fn run(&mut self, until: u64, waker: BorrowedFd<'_>) -> io::Result<Pause> {
         loop {
-            // What it woke up for goes first.
+            // The event that woke it goes first.
             self.deliver(self.clock.now());
             let moved = self.receive(0)? | self.receive(1)?;
             let now = self.clock.now();
             self.deliver(now);
             let next = self.links.iter().map(Link::next_event).min().unwrap_or(until).min(until);
-            // Whoever is busy still has to look at the waker, but need not sleep.
+            // A busy thread still has to look at the waker, but need not sleep.
             let sleep = if moved { 0 } else { next.saturating_sub(now + self.spin) };
             if self.sleep(sleep, waker)? {
                 return Ok(Pause::Woken);
@@ -182,7 +182,7 @@ impl<T: Tap> Forwarder<T> {
             if !there {
                 return Ok(count > 0);
             }
-            // One of which nothing came was read all the same.
+            // A frame without a packet was read all the same.
             count = count.max(before + 1);
         }
         Ok(true)
@@ -276,7 +276,7 @@ mod tests {
         assert!(forwarder.now() >= until);
     }
 
-    /// Whoever has to end it is heard even if it comes back all the time for something else.
+    /// A request to end is heard even if it keeps coming back for something else.
     #[test]
     fn the_waker_is_heard_when_the_time_has_come() {
         let (mut forwarder, _beyond) = between(0);
@@ -326,7 +326,7 @@ mod tests {
         assert!(!forwarder.receive(0).unwrap());
     }
 
-    /// Who sends super-packets without an end has one turn after the other, as everybody.
+    /// A sender of endless super-packets gets one turn after the other, as everybody.
     #[test]
     fn a_turn_is_bounded_whatever_comes() {
         let (mut forwarder, [lan, _wan]) = between(0);

@@ -1,7 +1,7 @@
-//! What comes in at an interface is for the gateway alone. A packet socket only looks on: this machine's own
-//! stack would answer at the interface, route, and believe what it is told there. So everything is dropped
-//! at ingress, behind the packet sockets and before all else, by what goes with the process however it ends:
-//! a program at a link of its own (tcx), or, where that is not there or not permitted, a chain in a table of
+//! Keeps frames that come in at an interface for the gateway alone. A packet socket only looks on: this
+//! machine's own stack would answer, route, and believe claims from there. So everything is dropped at
+//! ingress, after the packet sockets and before all else. The means vanish with the process however it ends:
+//! a program at a link of its own (tcx), or, where that is missing or not permitted, a chain in a table of
 //! nftables that belongs to an open socket.
 
 use std::io;

@@ -20,8 +20,8 @@ impl Carried for Handle {
     }
 }
 
-/// What is known of the packet in each slot. Of numbers that are 0 the system provides the memory as they are
-/// first used, as that of the packets: room for millions takes no time.
+/// The known facts of the packet in each slot. All start as 0, so the system provides the memory at first
+/// use, as for the packets: room for millions takes no time.
 #[derive(Debug)]
 struct Kept {
     length: Box<[u32]>,
@@ -137,7 +137,7 @@ impl Arena {
         bytes[slot as usize] = queued.bytes;
     }
 
-    /// What was queued when the packet in `slot` arrived, if that was noted.
+    /// The backlog when the packet in `slot` arrived, if it was noted.
     pub(crate) fn found(&self, slot: u32) -> Backlog {
         let [packets, bytes] = self.kept.found.each_ref().map(|found| found[slot as usize]);
         Backlog { packets: packets as u32, bytes }

@@ -7,7 +7,7 @@ use super::spec::too_large;
 use super::{Link, Spec, SpecError, Wire};
 use crate::link::arena::{Arena, Handle};
 
-/// What a [`Link`] is to become, and all that has to be made for it.
+/// The next state of a [`Link`], with all parts that it needs.
 pub struct Next {
     now: u64,
     spec: Spec,
@@ -20,8 +20,7 @@ pub struct Next {
 }
 
 impl Link {
-    /// What it takes to become a link of `spec` at `now` (ns), up to which everything has been
-    /// delivered.
+    /// Makes all parts for a change to `spec` at `now` (ns), up to which everything has been delivered.
     ///
     /// # Errors
     /// When there can be no such link, or too many changes are under way.

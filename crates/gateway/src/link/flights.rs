@@ -112,7 +112,7 @@ impl Flights {
     /// When the last of all comes out, ns; 0 if nothing is here.
     #[inline]
     pub(super) fn last_at(&self) -> u64 {
-        // What is early came before something of the line, which comes out later and is still there.
+        // A packet of `early` comes before one of the line, which comes out later and is still there.
         self.line.back().map_or(0, |last| last.1.at)
     }
 

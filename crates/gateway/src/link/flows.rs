@@ -1,9 +1,9 @@
 //! The flows that send most: fixed memory and constant work a packet, however many flows there are.
 //!
-//! Each flow has one of 256 places by its key; a place keeps the flow that has the most bytes there,
-//! found by a vote (Boyer and Moore): bytes of others count against it, and when they are more, the
-//! next packet's flow takes over. A flow with more than half of its place's bytes is always found.
-//! Counting begins anew every second; what is told is the last full one.
+//! Each flow has one of 256 places by its key; a place keeps the flow that has the most bytes there, found by
+//! a vote (Boyer and Moore): bytes of others count against it, and when they are more, the next packet's flow
+//! takes over. A flow with more than half of its place's bytes is always found. Counting starts anew every
+//! second; reports are of the last full second.
 
 use aqm::FlowKey;
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(flows.top(3_000_000_000, 10), [], "and nothing came in the second before this");
     }
 
-    /// Two flows at the same place: the larger one is told, whoever came first.
+    /// Of two flows at the same place the larger one is reported, whichever came first.
     #[test]
     fn the_larger_of_two_at_a_place_stays() {
         let mut flows = Flows::new();

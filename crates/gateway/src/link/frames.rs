@@ -1,4 +1,4 @@
-//! The bytes of the packets that are here, and whoever is told what becomes of them.
+//! The bytes of the packets at a link, and the listener that learns their fate.
 
 use aqm::{Backlog, Cause, Instant, Meta, Outlet};
 

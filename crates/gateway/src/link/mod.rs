@@ -2,10 +2,10 @@
 //! which may vary and impair packets, served by the same code as the simulator's ([`link::server`]), but for packets with
 //! bytes.
 //!
-//! Time is handed in and virtual: what was due at an instant is done *as of* that instant, however
-//! late the caller comes, so lateness of the machine moves arrivals and deliveries but never the
-//! rate, nor a decision between them. The caller repeats: [`Link::deliver`] all that has come out by
-//! now, [`Link::arrive`] what came in, sleep until [`Link::next_event`].
+//! Time is handed in and virtual: each event happens *as of* the instant at which it was due, however late
+//! the caller comes. So lateness of the machine moves arrivals and deliveries, but never the rate nor a
+//! decision between them. The caller repeats: [`Link::deliver`] all that has come out by now,
+//! [`Link::arrive`] what came in, sleep until [`Link::next_event`].
 //!
 //! All memory is taken at construction. Every packet that arrives is delivered, dropped or still
 //! here; [`Link::check`] says so.
@@ -189,13 +189,13 @@ impl Link {
         self.layer
     }
 
-    /// What it is like.
+    /// The specification that holds now.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// A frame comes in at `now` (ns), up to which everything has been delivered. Returns what the
-    /// queue was told of it, if it was asked.
+    /// A frame comes in at `now` (ns), up to which everything has been delivered. Returns what the queue
+    /// learned of it, unless the frame did not reach the queue.
     pub fn arrive(&mut self, now: u64, frame: &[u8]) -> Option<(Meta, Ack)> {
         let mut headers = parse(frame, self.layer);
         if headers.flow == Flow::default() && self.layer == Layer::Ethernet {

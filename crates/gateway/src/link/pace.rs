@@ -35,7 +35,7 @@ impl Pace {
         (ns > 0).then(|| self.bits as f64 * 1e9 / ns as f64)
     }
 
-    /// How much each gap between two packets differed from what it should have been, ns.
+    /// How much each gap between two packets differed from the exact one, ns.
     pub fn gaps(&self) -> &Histogram {
         &self.gaps
     }

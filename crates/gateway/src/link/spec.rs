@@ -31,7 +31,7 @@ pub struct Spec {
     pub sending: Sending,
     /// What the wire does to packets.
     pub impairments: Impairments,
-    /// Whether the queue is told each new rate.
+    /// Whether the queue learns each new rate.
     pub told_rate: bool,
 }
 
@@ -45,7 +45,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// A link with `aqm` as it is by default for packets of 1000 bytes, and a wire that only delays.
+    /// A link with `aqm` at its defaults for packets of 1000 bytes, and a wire that only delays.
     pub fn new(rate: Rate, delay: Duration, limit: Limit, aqm: &str) -> Self {
         Self {
             rate,
@@ -165,7 +165,7 @@ impl Spec {
         rates.and_then(|rates| told_at(rates, now.as_nanos())).unwrap_or(self.rate)
     }
 
-    /// What its queue may be told.
+    /// The rates that its queue learns.
     pub(super) fn rates(&self) -> Rates {
         let constant = || Rates { steps: [(Duration::ZERO, Some(self.rate))].into(), period: None };
         self.sending.rates.as_ref().map_or_else(constant, |rates| told(rates))

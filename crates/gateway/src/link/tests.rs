@@ -341,8 +341,8 @@ fn an_impairing_wire_accounts_for_its_packets() {
     assert!(count.corrupted.packets - damaged < 20, "those that came out last are not looked at");
 }
 
-/// In an outage, one without an end, too, links change; a rate that is set ends it, and what waited is
-/// sent at once, in order. Without that the outage counts in what is told of the delay.
+/// In an outage, one without an end, too, links change; a rate that is set ends it, and what waited is sent
+/// at once, in order. Without that change the outage counts in the reported delay.
 #[test]
 fn a_rate_that_is_set_ends_an_outage() {
     let steps = |rows: &[(u64, u64)]| ::link::Steps::new(rows, false).map(std::sync::Arc::new);
@@ -433,8 +433,8 @@ fn a_shorter_delay_holds_for_what_is_on_the_wire() {
     assert_eq!(out(&mut l, 11 * MS).len(), 1);
 }
 
-/// DOCSIS-PIE knows the delay of its queue by the rate. When 8 Mb/s become 4, by a trace or by a change,
-/// the same backlog is twice the delay to it, if it is told.
+/// DOCSIS-PIE knows the delay of its queue by the rate. When 8 Mb/s become 4, by a trace or by a change, the
+/// same backlog is twice the delay to it, if it learns of the change.
 #[test]
 fn a_queue_is_told_of_rates_if_it_is_to_be() {
     let seen = |told_rate: bool, by_trace: bool| {

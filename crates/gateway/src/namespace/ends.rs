@@ -43,7 +43,7 @@ impl Places {
         Self { depth, near: ends[0], far: ends[1], outermost: None, dns: Vec::new() }
     }
 
-    /// Where a command that is started here may be behind a link already.
+    /// The ends of a link that is started here, behind another link if the environment names one.
     pub(crate) fn here() -> Self {
         let text = |name| env::var(name).ok();
         let depth: Option<u8> = text(DEPTH).and_then(|depth| depth.parse().ok());
@@ -52,7 +52,7 @@ impl Places {
         Self { outermost, ..Self::new(depth.saturating_add(1)) }
     }
 
-    /// What a command there is told.
+    /// The environment of a command there.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         let far = self.outermost.unwrap_or(self.far[0]);
         [(DEPTH, self.depth.to_string()), (NEAR, self.near[0].to_string()), (FAR, far.to_string())]
@@ -86,7 +86,7 @@ impl End {
     }
 }
 
-/// Open handles of both ends' namespaces, for those who join.
+/// Open handles of both ends' namespaces, for commands that join.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     /// This process, to be waited for.

@@ -48,7 +48,7 @@ pub fn enter_user_namespace() -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What is missing if there is no namespace, and if nothing can be done in it.
+/// The errors if a namespace cannot be made, and if nothing can be done in it.
 const TO_UNSHARE: &str = "in a container: give it CAP_SYS_ADMIN, or allow the unshare system call";
 const TO_SET_UP: &str = "in a container: give it CAP_NET_ADMIN";
 
@@ -62,7 +62,7 @@ fn allow_ping() {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A network namespace, and a thread in it that does what it is told.
+/// A network namespace, and a thread in it that carries out jobs.
 pub struct Namespace {
     /// Dropped to end the thread.
     jobs: Option<Sender<Job>>,
@@ -111,8 +111,8 @@ impl Namespace {
         Ok(fs::File::open("/proc/thread-self/ns/net")?.into())
     }
 
-    /// Does `job` in the namespace and waits for what it gives. Processes that it starts are in the
-    /// namespace, too.
+    /// Does `job` in the namespace and returns its result. Processes that it starts are in the namespace,
+    /// too.
     ///
     /// # Panics
     /// When `job` does.

@@ -87,7 +87,7 @@ impl Capture {
     }
 
     fn write(&self, stay: Stay, frame: &[u8], fate: Fate) {
-        // Both ways are of one thread: nobody ever waits here.
+        // One thread handles both ways: nobody ever waits here.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Sink { out, block, comment } = &mut *file;
         block.clear();
@@ -100,7 +100,7 @@ impl Capture {
         }
     }
 
-    /// Goes on in `file`, at `path`; whether it is another than before.
+    /// Goes on in `file`, at `path`. Returns whether it is another file than before.
     ///
     /// # Errors
     /// When something else writes there.
@@ -114,7 +114,7 @@ impl Capture {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).out.start();
     }
 
-    /// What is lost, for those who ask.
+    /// The count of lost records, which can be read meanwhile.
     pub(crate) fn lost(&self) -> Lost {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).out.lost()
     }

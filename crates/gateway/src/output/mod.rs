@@ -1,4 +1,4 @@
-//! What is written while packets go, by threads of its own.
+//! Output while packets flow, written by threads of its own.
 
 pub mod capture;
 pub(crate) mod writer;

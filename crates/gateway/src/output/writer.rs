@@ -1,7 +1,6 @@
-//! What is written while packets go. The thread that forwards puts records into a ring of bounded
-//! memory, which takes no lock and no system call but to wake a sleeper; a thread of their own writes
-//! them. Where a disk is full, a pipe is closed or its reader stalls, records are lost and counted;
-//! the packets go on.
+//! Output while packets flow. The thread that forwards puts records into a ring of bounded memory, without a
+//! lock, and with a system call only to wake a sleeper; another thread writes them. If a disk is full, a pipe
+//! is closed or its reader stalls, records are lost and counted; the packets go on.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -101,7 +100,7 @@ fn takes_text(about: &Metadata) -> bool {
     !kind.is_block_device() && (!kind.is_char_device() || harmless)
 }
 
-/// The longest nap of the thread that writes when it has nothing to do: so much is lost by SIGKILL.
+/// The longest nap of an idle writing thread: SIGKILL loses the records of that time.
 const NAP: Duration = Duration::from_millis(20);
 /// How long the last records may take, once everything has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -117,15 +116,12 @@ fn place(file: &File) -> Option<(u64, u64)> {
     file.metadata().ok().map(|about| (about.dev(), about.ino()))
 }
 
-/// Opens a file of this user's at `path` to write behind what is there; a new one can be read by nobody
-/// else.
+/// Opens this user's file at `path` for appending; a new file can be read by nobody else.
 ///
-/// # Errors
-/// When it cannot be opened, or should not be: a FIFO that nobody reads would wait for a reader, to a disk,
-/// the memory or a watchdog nothing of this is to be written, and what another user has put there may be
-/// meant to be written by this one.
+/// # Errors When it cannot be opened, or should not be: a FIFO without a reader would block, output must
+/// never go to a disk, the memory or a watchdog, and another user's file may be a trap.
 pub fn open(path: &Path) -> Result<File, Trouble> {
-    // What is looked at is what is opened, whatever has the name by then.
+    // Opens the very file that was checked, whatever has its name by then.
     let look = |flags| OpenOptions::new().read(true).custom_flags(libc::O_PATH | flags).open(path);
     if let Ok(link) = look(libc::O_NOFOLLOW).and_then(|link| link.metadata())
         && link.is_symlink()
@@ -147,7 +143,7 @@ pub fn open(path: &Path) -> Result<File, Trouble> {
         Err(_) => None,
     };
     let file = OpenOptions::new()
-        // Who rotates logs may cut the file off meanwhile: what comes then begins it anew, without
+        // A program that rotates logs may truncate the file meanwhile: appending then starts it anew, without
         // a hole.
         .append(true)
         .create_new(again.is_none())
@@ -163,8 +159,8 @@ pub fn open(path: &Path) -> Result<File, Trouble> {
     })
 }
 
-/// Refuses what belongs to another user than this one, root, or who has become root by `sudo`; but a
-/// device, and what this process was given as its output, is what it was told to write to.
+/// Refuses a file that belongs to another user than this one, root, or the caller of `sudo`. Devices and this
+/// process's own output are accepted: the user chose them.
 fn ours(about: &Metadata, path: &Path) -> Result<(), Trouble> {
     let sudo = || geteuid().is_root().then(privilege::by_sudo).flatten();
     let given = || {
@@ -241,7 +237,8 @@ impl Writer {
         }
     }
 
-    /// Goes on in `file`, at `path`, which begins with `head`; whether it is another than before.
+    /// Goes on in `file`, at `path`, which begins with `head`. Returns whether it is another file than
+    /// before.
     ///
     /// # Errors
     /// When something else writes there.
@@ -321,7 +318,7 @@ impl Writer {
         true
     }
 
-    /// What is lost, for those who ask while it goes on.
+    /// The count of lost records, which can be read meanwhile.
     pub fn lost(&self) -> Lost {
         Lost { overflowed: Arc::clone(&self.overflowed), shared: Arc::clone(&self.shared) }
     }

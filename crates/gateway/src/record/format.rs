@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::link::Spec;
 
-/// What an arrival tells of its flow.
+/// How an arrival refers to its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Version {
     /// Its key.

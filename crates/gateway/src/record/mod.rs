@@ -1,9 +1,8 @@
 //! Arrivals at the gateway's queues, recorded, and replayed in the simulator's queue.
 //!
-//! The recording holds all that a queue's decisions depend on: what the links are, the seeds, and
-//! each arrival. Everything else follows, since a [`crate::link::Link`] does what is due as of its
-//! own instant. A replay drives the simulator's link, not the gateway's, and comes to the same
-//! decision hash.
+//! The recording holds all that a queue's decisions depend on: the links' specifications, the seeds, and each
+//! arrival. Everything else follows, since a [`crate::link::Link`] does what is due as of its own instant. A
+//! replay drives the simulator's link, not the gateway's, and comes to the same decision hash.
 //!
 //! The file, numbers little-endian, `varint` being LEB128:
 //!
@@ -120,7 +119,7 @@ impl<W: Write> Recorder<W> {
 
 impl<W: Write> Tap for Recorder<W> {
     fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack) {
-        // Whoever writes counts what is lost.
+        // The writer counts lost records.
         _ = self.write(direction, meta, ack);
     }
 }
@@ -132,7 +131,7 @@ fn course<T: Clone + Serialize>(steps: Option<&Steps<T>>) -> Option<Value> {
     Some(json!({"rows": rows, "repeats": steps.period().is_some()}))
 }
 
-/// Tells everything to a recorder, if there is one.
+/// Hands everything to a recorder, if there is one.
 impl<T: Tap> Tap for Option<T> {
     fn arrived(&mut self, direction: usize, meta: &Meta, ack: Ack) {
         if let Some(tap) = self {

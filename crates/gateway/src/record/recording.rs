@@ -33,7 +33,7 @@ pub enum Entry {
     Arrival(usize, Meta, Ack),
     /// The end at a time (ns), and the decision hashes.
     End(u64, [String; 2]),
-    /// It breaks off here: whoever recorded was killed, or the disk was full.
+    /// It breaks off here: the recording gateway was killed, or the disk was full.
     Cut,
 }
 

@@ -51,19 +51,18 @@ impl Allowed {
     }
 }
 
-/// Who is told of packets that are through, again and again: of a direction, some rows of its journal
+/// Receives finished packets in portions: a direction and some rows of its journal
 /// ([`sim::results::journal`]).
 pub type Listener<'a> = &'a mut dyn FnMut(usize, &Table) -> io::Result<()>;
 
-/// Arrivals between two times that somebody is told.
+/// Arrivals between two portions.
 const TELL_AFTER: u64 = 1 << 14;
 
-/// Runs a recording through the simulator, as far as it goes, and tells what became of each packet
-/// if there is somebody to be `told`.
+/// Runs a recording through the simulator, as far as it goes, and reports the fate of each packet to `told`,
+/// if given.
 ///
-/// # Errors
-/// When it is damaged, no link can be as it says, or it takes more than is `allowed`; or whoever is
-/// told has one.
+/// # Errors When it is damaged, describes an impossible link, or takes more than is `allowed`; and errors of
+/// `told`.
 pub fn replay<R: BufRead>(
     recording: &mut Recording<R>,
     allowed: Allowed,
@@ -112,7 +111,7 @@ pub fn replay<R: BufRead>(
     Ok(Replayed { queues, recorded, arrivals, last })
 }
 
-/// Tells of the packets that are through, or of `all` that are left.
+/// Reports the finished packets, or `all` that are left.
 fn tell(replays: &mut [Replay; 2], told: &mut Option<Listener<'_>>, all: bool) -> io::Result<()> {
     let Some(told) = told else { return Ok(()) };
     for (direction, replay) in replays.iter_mut().enumerate() {
@@ -168,7 +167,7 @@ impl Replay {
         Ok(Self { network, seq: 0, period, quantum: quantum(spec), turns: 0 })
     }
 
-    /// Whether it is worth going on to `now` (ns) after so many `arrivals`.
+    /// Refuses to go on to `now` (ns) if that is too much work for this many `arrivals`.
     fn check(&self, now: u64, most: u64, arrivals: u64) -> io::Result<()> {
         let allowed = most.saturating_add(arrivals.saturating_mul(PER_ARRIVAL));
         let turns = most.saturating_add(arrivals.saturating_mul(TURNS_PER_ARRIVAL));
@@ -231,7 +230,7 @@ fn parameter(spec: &Spec, name: &str) -> Option<u64> {
     all.into_iter().find(|(known, _)| *known == name).and_then(|(_, text)| text.parse().ok())
 }
 
-/// An update of so many queues takes as long as one of a queue alone.
+/// Updating this many queues takes as long as updating a single one.
 const QUEUES: u64 = 16;
 
 /// Time between the updates of such a queue while it is idle, ns.
@@ -245,7 +244,7 @@ fn period(spec: &Spec) -> Result<u64, BuildError> {
     Ok((own_period(&untold)?.min(told) / queues).max(1))
 }
 
-/// The shortest period of a queue's own timers, ns, where nothing tells it the rate.
+/// The shortest period of a queue's own timers, ns, without news of the rate.
 fn own_period(spec: &Spec) -> Result<u64, BuildError> {
     let (mut queue, mut rng) = spec.queue::<()>(Instant::ZERO, 0)?;
     let Some(first) = queue.poll_at() else { return Ok(u64::MAX) };

@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn a_replay_of_a_link_that_varies_decides_alike(
         stream: u64,
-        // Queues are told of rates that hold for at least 1 ms.
+        // Rates that queues learn hold for at least 1 ms.
         rates in prop::option::of(prop::collection::vec((1_000_000u64..400_000_000, 0u64..30_000_000), 1..6)),
         delays in prop::option::of(prop::collection::vec((1u64..300_000_000, 0u64..40_000_000), 1..5)),
         losses in prop::option::of(prop::collection::vec((1u64..300_000_000, 0f64..0.3), 1..5)),
@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// What is told of each packet adds up, and changes no decision.
+/// The reports of each packet add up, and change no decision.
 #[test]
 fn a_replay_tells_of_each_packet() {
     let specs = [specs("red")[0].clone(), specs("codel")[1].clone()];
@@ -340,7 +340,7 @@ fn a_crafted_recording_is_refused() {
     // 15 ms, from 350 bytes: minutes of computing.
     let month = short(&specs("pie"), [1, 2, 2_592_000_000_000_000]);
     assert!(refused(&month).contains("time jumps to 2592000 s"));
-    // So is a rate that is told each nanosecond, or to many queues for long.
+    // So is news of a rate each nanosecond, or to many queues for long.
     for (gap, why) in [(1, "at least 1ms"), (1_000_000, "time jumps to 100000 s")] {
         let mut restless = specs("sfq");
         restless[0].params = vec![("queues".into(), "65536".into()), ("aqm".into(), "red".into())];

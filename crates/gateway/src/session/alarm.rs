@@ -1,19 +1,19 @@
 //! When to say that packets are lost before they can be read.
 
-/// What was lost so far, and what was said of it.
+/// When packets were lost before they could be read, and how many of them were reported.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
-    /// As many as were told of, up and down.
+    /// Packets reported so far, up and down.
     told: [u64; 2],
-    /// When it may be said again, ns.
+    /// Time of the next report at the earliest, ns.
     again: u64,
 }
 
-/// It is said at once, and then no more often, ns.
+/// The first loss is reported at once; the shortest time between further reports, ns.
 const BETWEEN: u64 = 60_000_000_000;
 
 impl Alarm {
-    /// How many of `lost` packets were not told of yet, if at `now` (ns) it is time to.
+    /// How many of the `lost` packets are not reported yet, if at `now` (ns) a report is due.
     pub(super) fn raised(&mut self, now: u64, lost: [u64; 2]) -> Option<[u64; 2]> {
         if now < self.again || lost == self.told {
             return None;

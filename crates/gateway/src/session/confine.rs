@@ -1,12 +1,11 @@
-//! What the process may still ask of the kernel once packets flow: system calls on a list, by seccomp,
-//! for all threads and for good. Whoever made it run other code by a packet could start no program or
-//! thread, open no file and no socket, send to no other interface than those that are open, type into
-//! no terminal, and look at no other process.
+//! Confines the process by seccomp once packets flow: only system calls on a list, for all threads and for
+//! good. An attacker whose packet made it run other code could start no program or thread, open no file and
+//! no socket, send to no interface but those that are open, type into no terminal, and look at no other
+//! process.
 //!
-//! The list is of what is allowed: what a forbidding list forgets would be there. A call beyond it
-//! fails with EPERM, as one without the right to it, so that another version of the C library that
-//! tries something new first goes on with what is known. Commands of a shell were started before and
-//! are not concerned.
+//! The list names allowed calls, since a list of forbidden ones could forget some. Any other call fails with
+//! EPERM, as for want of rights; a newer C library that tries a new call first then falls back to a known
+//! one. The commands of a shell were started before and are not confined.
 
 use std::collections::BTreeMap;
 
@@ -103,11 +102,10 @@ const OPTIONS: [libc::c_int; 2] = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
 /// Memory may become less, not executable.
 const NOT_EXECUTABLE: u64 = !(libc::PROT_READ | libc::PROT_WRITE) as u32 as u64;
 
-/// Forbids this process all else. One that has `commands` may end them and give their files to those
-/// who join: it signals what it has open, and has no socket by which frames go elsewhere.
+/// Forbids this process all other calls. With `commands` it may end them and pass their files to users who
+/// join: it can only signal processes that it has open, and it has no socket that sends frames elsewhere.
 ///
-/// # Errors
-/// When the kernel or the processor does not have it.
+/// # Errors When the kernel or the processor does not support it.
 pub(crate) fn confine(commands: bool) -> Result<(), Trouble> {
     let failed = |e: &dyn std::fmt::Display| {
         Trouble::new(
@@ -169,7 +167,7 @@ mod tests {
     use super::*;
     use crate::sys;
 
-    /// What whoever runs in the gateway would do next, tried in a thread that has the filter.
+    /// An attacker's next steps, tried in a thread that has the filter.
     #[test]
     fn what_leads_out_is_refused() {
         for commands in [false, true] {

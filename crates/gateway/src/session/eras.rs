@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::link::{Link, Spec};
 
-/// The most settings that are told of, the last ones: a slider makes hundreds.
+/// How many of the last settings are reported: a slider makes hundreds.
 const MOST: usize = 8;
 
 /// The settings before the present ones in a window, and since when these hold.
 #[derive(Default, Debug)]
 pub(super) struct Eras {
     before: VecDeque<Value>,
-    /// How many are told of no more.
+    /// How many older ones are left out.
     forgotten: u64,
     /// Since when, ns.
     since: u64,

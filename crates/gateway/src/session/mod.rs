@@ -83,13 +83,14 @@ pub struct Doors {
     control: Control,
     metrics: Option<Metrics>,
     web: Option<Web>,
-    /// What the live page tells of it.
+    /// Facts for the live page.
     about: Value,
     ceiling: Option<f64>,
 }
 
 impl Doors {
-    /// Opens what is asked for; says where the metrics are, and if the links are beyond this machine.
+    /// Opens the doors that `how` names. Prints their addresses, and a warning if the links are too fast for
+    /// this machine.
     ///
     /// # Errors
     /// When a name or a port is taken.
@@ -111,7 +112,7 @@ impl Doors {
         Ok(Self { control, metrics, web, about, ceiling })
     }
 
-    /// What it is called by those who ask.
+    /// The gateway's name for `ctl`.
     pub(crate) fn name(&self) -> &str {
         self.control.name()
     }
@@ -119,9 +120,9 @@ impl Doors {
 
 /// Processes that belong to a gateway.
 pub(crate) enum Beside {
-    /// A command, and who joins it in these namespaces.
+    /// A command, and the commands that join it in these namespaces.
     Commands(Namespaces),
-    /// What opens files anew.
+    /// The process that opens files anew.
     Keeper(Keeper),
 }
 
@@ -135,11 +136,11 @@ const LOOK: u64 = 500_000_000;
 pub struct Session {
     forwarder: Forwarder<Option<Recorder<Writer>>>,
     log: Option<Writer>,
-    /// What is lost of each file that is written.
+    /// The count of lost records for each file.
     lost: Vec<(&'static str, Lost)>,
-    /// What had been counted at the last line of the log.
+    /// The counts at the last line of the log.
     before: [report::Logged; 2],
-    /// What the links were like before they were changed.
+    /// The settings of the links before each change.
     eras: [Eras; 2],
     interval: u64,
     realtime: bool,
@@ -147,7 +148,7 @@ pub struct Session {
     next: u64,
     /// When to see whether the interfaces are still there, ns.
     look: u64,
-    /// What is asked for while it runs.
+    /// Requests that arrive while it runs.
     inbox: Option<Receiver<Asked>>,
     /// The name of the control socket, which goes with it.
     entry: Option<Entry>,
@@ -278,7 +279,7 @@ impl Session {
         confine(commands)
     }
 
-    /// Does what was asked for.
+    /// Carries out the requests that have arrived.
     fn answer(&mut self) -> Result<(), Trouble> {
         while let Some(asked) = self.inbox.as_ref().and_then(|inbox| inbox.try_recv().ok()) {
             if !asked.take() {
@@ -291,10 +292,10 @@ impl Session {
                 Request::Set(change) => {
                     self.change(change).map(|()| self.state(report::TOP, false))
                 }
-                // Whoever listens has what is wanted.
+                // The thread at the socket answers this one.
                 Request::Join { .. } => Err(Trouble::new("this is not for the link", "")),
             };
-            // Whoever asked may be gone.
+            // The caller may be gone.
             _ = asked.answer.send(answer);
         }
         Ok(())
@@ -328,7 +329,7 @@ impl Session {
         self.lost.iter().map(|(name, lost)| ((*name).into(), lost.records().into())).collect()
     }
 
-    /// Goes on with other files, and links that are what they are to be. What was done.
+    /// Goes on with new files and changed links. Returns a description of the changes.
     fn renew(&mut self, renewal: &Renewal) -> Result<String, Trouble> {
         let mut done = Vec::new();
         let [log, capture] = &renewal.files;

@@ -219,7 +219,7 @@ fn every_question_that_waits_is_answered() {
     assert!(shown["time_s"].as_f64() > Some(0.0) && shown["queues"][0].get("delays").is_none());
     assert!(watched["queues"][0]["delays"].is_array());
     assert!(answers[2].as_ref().unwrap_err().what.contains("not for the link"));
-    // Whoever asked may be gone.
+    // The caller may be gone.
     let (send, inbox) = channel();
     send.send(Asked::new(Request::Show {}).0).unwrap();
     // Then nothing is done for it.
@@ -275,7 +275,7 @@ fn an_overhead_counts_from_ip_packets_on() {
     }
 }
 
-/// What is recorded replays; it is complete, so nothing may change meanwhile.
+/// A recording replays; it has to be complete, so nothing may change meanwhile.
 #[test]
 fn a_recording_holds_every_arrival_and_forbids_changes() {
     let (folder, mut how) = logging(u64::MAX);
@@ -294,11 +294,11 @@ fn a_recording_holds_every_arrival_and_forbids_changes() {
     let allowed = Allowed { steps: 1000, buffer: 1000 };
     let replayed = replay(&mut recording, allowed, None).unwrap();
     assert_eq!(replayed.arrivals, 3);
-    // 600 bytes of packets beside what is said of them.
+    // 600 bytes of packets, and their headers in the file.
     assert!(fs::metadata(path("pcapng")).unwrap().len() > 600);
 }
 
-/// A mean over two rates can be more than the link has; what it carried at each is told.
+/// A mean over two rates can be more than the link's rate now; the report has the mean at each rate.
 #[test]
 fn a_summary_tells_the_settings_apart() {
     let plain = Bench::plain(&quiet()).session.finish([0; 2]);
@@ -341,7 +341,7 @@ fn of_many_settings_the_last_are_told() {
     assert!(report::table(&finished).contains("12 settings before these"));
 }
 
-/// The packets go on where a disk is full, and it is said what is missing.
+/// The packets go on where a disk is full, and the summary counts what is missing.
 #[test]
 fn what_could_not_be_written_is_told_at_the_end() {
     let how = Forwarding { log: Some("/dev/full".into()), ..quiet() };

@@ -31,12 +31,11 @@ use crate::trouble::Trouble;
 /// The command line's own name for [`run_bound`], which users need not know.
 pub const BOUND: &str = "bound-exec";
 
-/// Runs `command` as the first process of a process namespace, and is all that such a process has to
-/// be: it takes in what others leave behind, and hands on SIGTERM. When the command has ended,
-/// everything that it has started is told to, and goes with this process a moment later; it goes with
-/// the thread `parent` (a place in `/proc`) that has started it, too. Without rights over the
-/// namespaces if it is `confined`. Returns the command's exit code, as a shell would; 127 if there is
-/// no such command, 126 if it may not be run; and why it is not run.
+/// Runs `command` as the first process of a process namespace, with the duties of such a process: it reaps
+/// orphans and hands on SIGTERM. When the command has ended, all processes that it has started get SIGTERM
+/// and end with this process a moment later. This process ends with the thread `parent` (a place in `/proc`)
+/// that has started it. If it is `confined` it has no rights over the namespaces. Returns the command's exit
+/// code, as a shell would (127: no such command, 126: it may not be run), and the reason if it is not run.
 pub fn run_bound(
     parent: &str,
     confined: bool,
@@ -64,7 +63,8 @@ pub fn run_bound(
     }
 }
 
-/// Runs `command` until it ends, and ends what it leaves behind. The exit code; and, for an error, why.
+/// Runs `command` until it ends, and ends the processes that it leaves behind. Returns the exit code; for an
+/// error also the reason.
 fn run(command: &[String]) -> Result<i32, (i32, Trouble)> {
     let terminated = Arc::new(AtomicBool::new(false));
     let (waker, wake) = waker().map_err(|trouble| (1, trouble))?;
@@ -92,8 +92,8 @@ fn run(command: &[String]) -> Result<i32, (i32, Trouble)> {
 
 const NOTHING: Option<&str> = None;
 
-/// A mount namespace of its own, of which nothing gets out. Without an error the root is a mount, as
-/// it is not in every chroot, and nothing below it is shared.
+/// Enters a mount namespace of its own, from which no mount gets out. Fails where the root is no mount, as in
+/// some chroots.
 fn own_mounts() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)
@@ -105,7 +105,7 @@ fn own_view(dns: &[IpAddr]) -> Result<(), Trouble> {
     // Where the kernel does not allow another one, /proc shows the processes of the outer namespace.
     _ = apart.and_then(|()| own_proc());
     if dns.is_empty() {
-        // Nobody can be asked here: who looks for a name knows at once, and does not wait for an answer.
+        // No name server can be reached here: look-ups fail at once instead of waiting for an answer.
         _ = apart.map_err(io::Error::from).and_then(|()| ask_for_names(dns));
         return Ok(());
     }
@@ -127,16 +127,16 @@ fn own_proc() -> nix::Result<()> {
 
 const NAMES: &str = "/etc/resolv.conf";
 
-/// Names are asked for at these servers, here and in what is started from here.
+/// Sends look-ups of names to these servers, in this process and in those that it starts.
 fn ask_for_names(servers: &[IpAddr]) -> io::Result<()> {
     let text: String = servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-    // Nobody can take a name first that nobody knows.
+    // Nobody can take a random name first.
     let number = RandomState::new().hash_one(0);
     let folder = env::temp_dir().join(format!("bluewater-names-{number:016x}"));
     let named = |e| io::Error::other(format!("{}: {e}", folder.display()));
     fs::create_dir(&folder).map_err(named)?;
-    // In a file system of its own it keeps a name there: without one nothing could be mounted on it by
-    // a shell in this one.
+    // In a file system of its own the file keeps a name; without a name a shell inside this one could not
+    // mount on it.
     let (flags, options) = (MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some("mode=0755,size=64k"));
     let mounted =
         mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, options).map_err(io::Error::from);
@@ -167,7 +167,7 @@ fn reap(child: Pid) -> Option<i32> {
     }
 }
 
-/// Tells all other processes of this namespace to end, and waits a while until they have.
+/// Sends SIGTERM to all other processes of this namespace, and waits a while until they have ended.
 fn end_all(waker: &UnixStream) {
     // Elsewhere these would be all processes of the user.
     if getpid() != Pid::from_raw(1) || kill(Pid::from_raw(-1), Signal::SIGTERM).is_err() {
@@ -183,7 +183,7 @@ fn end_all(waker: &UnixStream) {
     }
 }
 
-/// What the command has left behind may take so long to end.
+/// How long processes that the command has left behind may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The command line of a process that does not outlive the thread that asks for it; see

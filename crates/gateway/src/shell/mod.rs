@@ -79,7 +79,7 @@ impl Out {
         Ok(uplink)
     }
 
-    /// What was wanted has to be; the rest is only said.
+    /// A failure of something that the user asked for is an error; any other is only a warning.
     fn insist<T>(&self, found: Result<T, Trouble>) -> Result<Option<T>, Trouble> {
         match found {
             Err(Trouble { what, hint }) if !self.wanted => {
@@ -122,7 +122,7 @@ pub fn shell(
     if uplink.is_none() || !far.is_empty() {
         places.outermost = None;
     }
-    // A name or port that is taken is said before a file is touched.
+    // Complains of a name or port that is taken before it touches a file.
     let doors = Doors::open(how, specs)?;
     let name = doors.name().to_string();
     let mut session = Session::new(specs, how, ports)?;

@@ -24,7 +24,7 @@ use crate::namespace::ends::Places;
 use crate::trouble::{Trouble, say};
 use crate::{privilege, sys};
 
-/// A command in a process namespace of its own: whatever it starts ends with it.
+/// A command in a process namespace of its own: all processes that it starts end with it.
 pub(super) struct Bounded {
     /// Its first process, see `run_bound`.
     process: OwnedFd,
@@ -135,7 +135,7 @@ pub(super) struct Running {
     ended: Option<io::Result<ExitStatus>>,
     /// Whether it is to end.
     terminated: Arc<AtomicBool>,
-    /// Whether it was told before.
+    /// Whether it got SIGTERM before.
     told: bool,
 }
 
@@ -160,7 +160,7 @@ impl Running {
             self.ended = self.status.try_recv().ok();
         }
         if self.terminated.swap(false, Ordering::Relaxed) && self.ended.is_none() {
-            // Told once, it may clean up. Told twice, it goes at once.
+            // After one signal it may clean up; after a second it ends at once.
             let signal = if self.told { Signal::SIGKILL } else { Signal::SIGTERM };
             _ = sys::signal(&self.process, signal);
             self.told = true;

@@ -37,7 +37,7 @@ use crate::netlink::Netlink;
 use crate::privilege;
 use crate::trouble::Trouble;
 
-/// An Ethernet address of nobody's, for those who insist on one.
+/// An unused Ethernet address, for programs that insist on one.
 const MAC: &str = "02:00:00:00:00:01";
 /// The far end's interface towards the way out.
 const OUT: &str = "up0";
@@ -237,7 +237,7 @@ fn forward_for(nft: &Path, name: &str) -> io::Result<()> {
     let mut notes = one_at_a_time()?;
     let was_router = !notes.was_no_router()? && fs::read_to_string(FORWARD)?.trim() == "1";
     if !was_router {
-        // What was no router becomes none for others.
+        // A machine that was no router does not become one for others.
         notes.write(true)?;
         apply(nft, &for_nobody_else())?;
     }
@@ -416,7 +416,7 @@ fn words(mut said: &File) -> io::Result<String> {
 /// How long `pasta` may take, ns.
 const TO_START: u64 = 5_000_000_000;
 
-/// A name server's address, which can be asked from behind a link.
+/// A name server's address that can be reached from behind a link.
 ///
 /// # Errors
 /// What is allowed.
@@ -429,8 +429,8 @@ pub fn name_server(text: &str) -> Result<Ipv4Addr, String> {
     })
 }
 
-/// The name servers that commands behind the link ask: those that were `given`, else this machine's.
-/// One at a loopback address cannot be asked from there.
+/// The name servers for commands behind the link: those `given`, else this machine's. A server at a loopback
+/// address cannot be reached from there.
 ///
 /// # Errors
 /// When there is none.

@@ -71,7 +71,7 @@ pub fn bench(long: Duration, mut row: impl FnMut(Value)) -> Result<(), Trouble> 
             }
         }
     }
-    // Last: who goes before others once stays there, and the kernel's router does not.
+    // Last, since a thread that has real-time priority keeps it, and the kernel's router has none.
     for mbit in RATES {
         row(sleeping(mbit, RealTime::Auto, long)?);
         row(precision(mbit, RealTime::Auto, Duration::ZERO, long)?);
@@ -96,7 +96,7 @@ fn sleeping(mbit: u64, realtime: RealTime, long: Duration) -> Result<Value, Trou
     let (mut late, mut pace, clock) = (Histogram::default(), Pace::default(), Clock::new());
     let mut now = 0;
     while now < long.as_nanos() {
-        // Who is too late for an instant waits for the next one.
+        // A departure that is too late for its instant waits for the next one.
         let due = now.next_multiple_of(step).max(step);
         thread::sleep(std::time::Duration::from_nanos(due.saturating_sub(clock.now())));
         now = clock.now();
@@ -307,7 +307,7 @@ impl Wires {
     }
 }
 
-/// Datagrams so many at a time, with so much time between the beginnings.
+/// Bursts of datagrams with a given time between their starts.
 #[derive(Clone, Copy)]
 struct Burst {
     /// Length of the IP packet.
@@ -380,7 +380,7 @@ impl Blast {
             while !told.load(Ordering::Relaxed) {
                 for begin in (0..burst.count).step_by(AT_ONCE) {
                     let frames = &frames[..AT_ONCE.min(burst.count - begin)];
-                    // What is not taken is not sent.
+                    // A datagram that the kernel does not take is not sent.
                     let (fd, now) = (socket.as_raw_fd(), MsgFlags::MSG_DONTWAIT);
                     _ = sendmmsg(fd, &mut headers, frames, &nobody, [], now);
                 }

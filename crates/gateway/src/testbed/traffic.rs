@@ -25,7 +25,7 @@ pub const PORT: u16 = 5001;
 const PATIENCE: u64 = 20_000_000_000;
 /// How long until a flag is looked at, ms.
 const ATTENTION_MS: u16 = 50;
-/// How long whoever was refused waits before the next try.
+/// How long a refused connection waits before the next try.
 const BEFORE_ANOTHER: Duration = Duration::from_millis(5);
 /// Bytes handed to the kernel at a time.
 const CHUNK: usize = 1 << 16;

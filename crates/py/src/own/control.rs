@@ -540,7 +540,7 @@ impl Provider for Classes {
             let call = || -> PyResult<Maker> {
                 let args = arguments(py, class, settings)?;
                 let make = py.import(MODULE)?.call_method1("made", args)?;
-                // What is wrong with its start, or cannot be compiled, is said before the run.
+                // Errors in its start and in compilation come before the run.
                 let calls = CALLS.take();
                 Object::new(py, make.call0()?, start, Rng::new(0, 0))?;
                 CALLS.set(calls);

@@ -1,4 +1,4 @@
-//! What a scenario may say, what is said of one that may not be, and how it is written again.
+//! Scenarios that are allowed, the errors of others, and how a scenario is written again.
 
 mod network;
 mod traffic;
@@ -200,7 +200,7 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
     }
 }
 
-/// What was meant is said, not only what is spelt alike.
+/// A hint names the key that was meant, not only one that is spelt alike.
 #[test]
 fn hints_say_what_was_meant() {
     let e = with("\"sack\"", "\"bbr3\"");
@@ -251,7 +251,7 @@ fn the_schema_knows_every_algorithm_and_parameter() {
     }
 }
 
-/// What the queue could be told has to be there; then it is written and read again.
+/// A queue can only learn rates if its link has a trace; the key is written and read again.
 #[test]
 fn a_queue_is_told_only_of_a_rate_that_varies() {
     let scenario = |link: &str, queue: &str| {

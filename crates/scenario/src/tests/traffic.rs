@@ -257,7 +257,7 @@ fn a_preset_gives_way_to_what_is_said_beside_it() {
     assert!(said.to_string().contains("ecn_fallback"), "{said}");
 }
 
-/// Packets of a preset fill an Ethernet frame, where nothing else is said.
+/// Packets of a preset fill an Ethernet frame by default.
 #[test]
 fn packets_of_a_preset_are_of_1500_bytes() {
     let packet = |keys: &str| {

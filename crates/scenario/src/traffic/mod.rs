@@ -1,4 +1,4 @@
-//! Groups of flows: what all have; and how data is carried, and what, each with keys of its own.
+//! Groups of flows: the keys that all have, and transports and applications with keys of their own.
 //!
 //! A file says all of it in one table. Which keys may stand there follows from `transport` and `app`:
 //! one that would have no effect is an error.
@@ -100,7 +100,7 @@ pub struct GroupSpec {
     /// its first packet comes.
     #[serde(default = "at_once")]
     pub start: Text<Span>,
-    /// When it stops; without it at the end.
+    /// When it stops; by default at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text<Duration>>,
     /// Flows join in steps: a flow starts at its step plus `start`.

@@ -1,4 +1,4 @@
-//! Who has which keys in a table of `[[traffic]]`, and how a part of it is read.
+//! Which transport or application has which keys in a table of `[[traffic]]`, and how its part is read.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, Error};
 /// A table of a file, or a part of it.
 pub(super) type Table<'a> = Spanned<DeTable<'a>>;
 
-/// Who has keys of its own.
+/// A transport or application with keys of its own.
 pub(super) struct Owner {
     /// The transport or application; `TCP` for its variants.
     pub(super) name: &'static str,

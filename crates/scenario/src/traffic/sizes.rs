@@ -100,7 +100,7 @@ impl SizesFile {
     }
 }
 
-/// What to do with a file of ns-2, whose sizes may be in packets: only who made it knows of how many bytes.
+/// Advice for a file of ns-2, whose sizes may be in packets: only its author knows of how many bytes.
 const OF_NS2: &str = "; of ns-2's three, size, count and share, leave the second out, and make bytes of \
                       packets: awk '{ print $1 * 1460, $3 }'";
 

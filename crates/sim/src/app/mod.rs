@@ -64,7 +64,7 @@ pub enum App {
         /// Length of an off period, ns.
         off: u64,
     },
-    /// Sessions: pages of objects that are asked for.
+    /// Web sessions: requests for pages of objects.
     Web(Objects),
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Timetable<const NODES: usize, const LANES: usize> {
     pub(super) tree: WinnerTree<NODES, LANE_BITS>,
     /// The key of what else there is, beside the sources.
     pub(super) beside: u64,
-    /// Nothing from this key on is asked for.
+    /// The end: keys from here on do not matter.
     pub(super) end: u64,
     /// The first of the tree's keys, `beside` and `end`.
     other: u64,
@@ -104,7 +104,7 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
         self.heads.iter().fold(u64::MAX, |first, &head| first.min(head))
     }
 
-    /// The first key that is not in lanes, or where nothing more is asked for.
+    /// The first key outside the lanes, or the end.
     #[inline(always)]
     pub(crate) fn other(&self) -> u64 {
         self.other

@@ -39,7 +39,7 @@ impl EventList {
         self.links.tree.never.min(self.flows.never)
     }
 
-    /// Nothing from `end` (ns) on is asked for.
+    /// Events from `end` (ns) on do not matter.
     pub(crate) fn set_end(&mut self, end: u64) {
         self.links.end = self.links.key_of(end, 0);
         self.links.look();
@@ -51,7 +51,7 @@ impl EventList {
         self.links.time_of(self.links.first_in_lanes().min(self.links.other()))
     }
 
-    /// The first of what is in no lane: its key, or `None` if nothing more is asked for.
+    /// The key of the first event outside the lanes; `None` if it is past the end.
     #[inline(always)]
     pub(crate) fn first_elsewhere(&self) -> Option<u64> {
         Some(self.links.other()).filter(|&key| key < self.links.end)

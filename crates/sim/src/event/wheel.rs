@@ -3,7 +3,7 @@
 
 /// A slot is 2²¹ ns = 2.1 ms.
 const SLOT_BITS: u32 = 21;
-/// What is due later than all slots, 2.1 s, is looked at when the last of them begins.
+/// Events that are due later than all slots, 2.1 s, are looked at when the last slot begins.
 const SLOTS: usize = 1024;
 /// Ends a slot's list of timers.
 const NONE: u32 = u32::MAX;

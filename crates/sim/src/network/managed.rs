@@ -69,7 +69,7 @@ impl Link {
 pub struct Managed {
     queue: AnyQdisc<Packet>,
     service: Service,
-    /// Each packet's own story, if it is asked for.
+    /// The fate of each packet, if the run records it.
     journal: Option<Box<Journal>>,
 }
 

@@ -131,7 +131,7 @@ impl Network {
         }
     }
 
-    /// Nothing at `end` (ns, at most the horizon) or later is asked for.
+    /// Events at `end` (ns, at most the horizon) or later do not matter.
     pub fn set_end(&mut self, end: u64) {
         self.wires.events.set_end(end);
     }

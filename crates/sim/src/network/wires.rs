@@ -91,7 +91,7 @@ impl Wires {
         if first && !lazy {
             events.set_key(key);
         } else if FED && lazy && at < line.listed {
-            // A merge that took the packet at once. Whoever else makes a lazy link send lists it
+            // A merge that took the packet at once. All other callers that make a lazy link send list it
             // afterwards.
             let link = events.source_of(line.source);
             self.list(link, at);

@@ -107,7 +107,7 @@ pub(crate) struct Journal {
     waiting: HashMap<Key, VecDeque<u64>>,
     /// All rows before this one have ended.
     oldest: u64,
-    /// The packet that the state before a departure is told of.
+    /// The packet to which the state before a departure belongs.
     expected: Option<u64>,
     notes: Notes<Packet>,
 }
@@ -233,7 +233,7 @@ impl Journal {
         if now > row.now || !arrival {
             row.signals[3] = values(sight.after_signal(number));
         }
-        // Who is driven out by another has what was drawn for it before.
+        // A packet that another one drives out keeps what was drawn for it.
         if !arrival || signal.cause == Cause::Early {
             row.drawn = Drawn::new(now, sight.drawn_for(number));
         }
@@ -284,7 +284,7 @@ impl Watcher<Packet> for Journal {
         }
     }
 
-    /// That which waits longest: in one queue whose turn it is.
+    /// The packet that has waited longest: with a single queue, the next to leave.
     fn expects(&mut self) -> Option<Meta> {
         let from = self.rows.partition_point(|row| row.n < self.oldest);
         let found = self.rows.range(from..).find(|row| row.fate == Fate::Queued);

@@ -131,7 +131,7 @@ pub const SUMMARY: TableSpec = TableSpec {
         count(&["seed"], "", "The seed of the run."),
         real(&["duration_s"], "s", "Simulated time."),
         real(&["measured_s"], "s", "Length of the measured window: duration − warm-up."),
-        count(&["flows"], "", "How many flows there were."),
+        count(&["flows"], "", "Number of flows."),
         count(
             &["events"],
             "",
@@ -202,7 +202,7 @@ pub const QUEUES: TableSpec = TableSpec {
         count(
             &["idle_periods"],
             "",
-            "How many idle periods there were; one that lasts as the window begins counts.",
+            "Number of idle periods; one that is under way as the window begins counts.",
         ),
         real(
             &["queue_mean_packets", "queue_mean_bytes"],
@@ -245,7 +245,7 @@ pub const QUEUES: TableSpec = TableSpec {
         count(
             &["parameters_set"],
             "",
-            "Parameters of the algorithm that are not at their defaults.",
+            "Parameters of the algorithm that differ from their defaults.",
         ),
     ],
 };
@@ -274,20 +274,12 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals` of this flow at the primary queue; where more were dropped than arrived, as the `loss` of a queue; 0 without drops.",
+            "`drops / arrivals` of this flow at the primary queue; if more were dropped than arrived, as for the `loss` of a queue; 0 without drops.",
         ),
-        count(
-            &["arrivals", "drops"],
-            "packets",
-            "What this flow's packets met at the primary queue.",
-        ),
+        count(&["arrivals", "drops"], "packets", "This flow's packets at the primary queue."),
         count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
         count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
-        count(
-            &["arrivals_bytes", "drops_bytes"],
-            "bytes",
-            "What arrived and what was dropped in bytes.",
-        ),
+        count(&["arrivals_bytes", "drops_bytes"], "bytes", "Arrived and dropped bytes."),
         real(&["drops_bps"], "bit/s", "8 · `drops_bytes` / `measured_s`."),
         count(&["retransmits"], "packets", "Packets sent again."),
         count(
@@ -341,7 +333,7 @@ pub const GROUPS: TableSpec = TableSpec {
         count(
             &["backlog_packets", "backlog_bytes"],
             "packets, bytes",
-            "What is queued of this group's flows.",
+            "Queue of this group's flows.",
         ),
         real(
             &["average_packets"],
@@ -435,8 +427,8 @@ pub const TRANSFERS: TableSpec = TableSpec {
     columns: &[
         text(&["group"], "The `name` of the `[[traffic]]`."),
         text(&["kind"], "`flow`, `request` or `page`."),
-        count(&["began"], "", "How many began."),
-        count(&["completed"], "", "How many of them were completed by the end of the run."),
+        count(&["began"], "", "Number of transfers that began."),
+        count(&["completed"], "", "Number of these that were completed by the end of the run."),
         real(
             &["time_mean_s", "time_p50_s", "time_p95_s", "time_p99_s", "time_max_s"],
             "s",

@@ -10,7 +10,7 @@ use crate::setup;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
-/// Data from the one end to the other, and what is said back, ns.
+/// The delay of data from end to end, and of the answers, ns.
 const OUT: u64 = 11 * MS;
 const BACK: u64 = 10_040_000;
 const SACK: &str = "transport = \"sack\"";
@@ -21,7 +21,7 @@ const WEB: &str = "transport = \"sack\"\napp = \"web\"\nsize = \"3p\"\noff = \"5
 /// Two packets after the request, and the third after their acknowledgement.
 const OBJECT: u64 = BACK + OUT + BACK + OUT;
 
-/// Groups from a to b; `link` is said of the link beside.
+/// Groups from a to b; `link` has further keys of the link.
 fn on(link: &str, groups: &[&str]) -> Simulation {
     let ends = "[[traffic]]\nfrom = [\"a\"]\nto = [\"b\"]\n";
     let groups: String = groups.iter().map(|group| format!("{ends}{group}\n")).collect();

@@ -48,8 +48,8 @@ pub(crate) enum After {
     Nothing,
     /// A time to be woken may have come nearer.
     Timer,
-    /// As [`Timer`](Self::Timer), and the sender has nothing left that it may send now: its
-    /// application is asked for more.
+    /// As [`Timer`](Self::Timer), and the sender has nothing left that it may send now: its application may
+    /// have more.
     Ask,
 }
 
@@ -131,8 +131,8 @@ pub(crate) trait EndPoints {
     /// Another connection is opened in place of the one that there was.
     fn renew(&mut self) {}
 
-    /// A new connection is asked for `packets`, by who had the SYN-ACK `marked`; whether there are any to
-    /// send now.
+    /// A request for `packets` of a new connection, from a client whose SYN-ACK came `marked`. Returns
+    /// whether there are any to send now.
     fn serve(&mut self, _now: u64, _packets: u32, _marked: bool, _: &Self::Options) -> bool {
         false
     }

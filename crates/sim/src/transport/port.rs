@@ -71,7 +71,7 @@ pub(crate) struct Seat {
 #[derive(Clone, Debug)]
 pub(crate) struct SendTiming {
     pub(crate) on_off: Option<OnOff>,
-    /// Who draws the time before it sends.
+    /// Draws the time before it sends.
     pub(crate) jitter: aqm::Rng,
     /// A paced sender sends its next packet then or later, ns.
     pub(crate) paced_until: u64,

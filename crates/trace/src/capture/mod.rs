@@ -5,8 +5,8 @@
 //! depend on the file. A packet's length is the one that it had on the wire, also where the
 //! capture kept less of it.
 //!
-//! A file may be cut, damaged or hostile. What is wrong is said with the place; all packets before
-//! it have been given by then, and after it there are none.
+//! A file may be cut, damaged or hostile. An error names its place; all packets before it have been read by
+//! then, and none is read after it.
 //!
 //! Time is that of the file's first packet on, and never runs back: a packet that is recorded as
 //! earlier than one before it counts as simultaneous with that one, and in

@@ -228,7 +228,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(wrong(&classic), "x: byte 24: a packet of 327708 bytes, where 262144 are the most");
 }
 
-/// What is read from a file that ends anywhere is what was whole.
+/// From a file that ends anywhere, exactly the whole packets are read.
 #[test]
 fn a_cut_file_gives_what_was_whole() {
     for (format, head, record) in [(write::Format::Pcap, 24, 44), (write::Format::Pcapng, 60, 60)] {

@@ -1,4 +1,4 @@
-"""Runs and their packets in the formats of other programs; the ending of a name says which."""
+"""Runs and their packets in the formats of other programs, chosen by the file's ending."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ OF_PACKETS: dict[str, Callable[[Path, Path, str | None], None]] = {
 
 
 def ending(path: Path) -> str:
-    """The ending of a name, which says the format.
+    """The ending of a name, which chooses the format.
 
     Raises:
-        InputError: There is none of these.
+        InputError: No format has this ending.
     """
     known = dict.fromkeys((*OF_RUNS, *OF_PACKETS))
     for each in known:

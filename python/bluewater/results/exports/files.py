@@ -1,4 +1,4 @@
-"""How files of other programs' formats are written."""
+"""Writing files in other programs' formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Writes a file, whole or not at all, and its folder if it is not there.
+    """Writes a file atomically, and makes its folder if needed.
 
     Raises:
         StorageError: It cannot be written.

@@ -22,7 +22,7 @@ SUFFIX = ".flent.gz"
 
 _VERSION = 4
 _TEST = "tcp_nup"
-"""Flent opens only files of tests that it knows; this one has any number of streams."""
+"""Name of a test that Flent knows, which it requires; this one has any number of streams."""
 
 _HOST = "gw"
 _BEGIN = "1970-01-01T00:00:00.000000Z"
@@ -32,19 +32,19 @@ _BEGIN = "1970-01-01T00:00:00.000000Z"
 def write(result: Result, path: Path, queue: str | None = None) -> None:
     """Writes a run for Flent: a stream for each group of flows, a ping, the queue's statistics.
 
-    Throughput is that of the link, in Mb/s, over the interval before each sample; backlog in
+    Throughput is measured at the link, in Mb/s, over the interval before each sample; backlog in
     packets and bytes, at the sample; drops and marks in packets, over that interval. The ping is
     the median over flows of their smoothed round trips, in ms, if they were sampled.
 
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``groups = true``, for
-            the ping ``flows = true``.
-        path: Where to.
-        queue: The link, as ``A->B``; the primary queue if not given.
+            the ping also ``flows = true``.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default the primary queue's.
 
     Raises:
         InputError: No such queue, or a run without these tables.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     made = json.dumps(document(result, path.name, queue), allow_nan=False)
     packed = io.BytesIO()
@@ -54,7 +54,7 @@ def write(result: Result, path: Path, queue: str | None = None) -> None:
 
 
 def document(result: Result, name: str, queue: str | None = None) -> dict[str, Any]:
-    """What :func:`write` writes into the file ``name``, before it is packed."""
+    """The content of the file ``name`` that :func:`write` compresses."""
     shown = queue or result.summary["queue"]
     groups = _of(result, "groups", shown)
     series = _of(result, "series", shown)
@@ -82,7 +82,7 @@ def _of(result: Result, table: str, queue: str) -> pl.DataFrame:
 
 
 def _sent(groups: pl.DataFrame, group: str, times: list[float]) -> list[float | None]:
-    # Not goodput: where a loss is repaired, what had waited for it reaches the application at once.
+    # Not goodput: it jumps when a loss is repaired, since data behind the hole arrive at once.
     rows = groups.filter(pl.col("group") == group)
     return _at(times, rows["time_s"], rows["throughput_bps"] / 1e6)
 
@@ -103,7 +103,7 @@ def _at(times: list[float], when: pl.Series, values: pl.Series) -> list[float | 
 
 
 def _totals(streams: list[list[float | None]]) -> dict[str, list[float | None]]:
-    """Flent keeps sum and mean with the streams. Its ``fairness`` is of flows, and left out."""
+    """The sum and mean over streams, which Flent stores; its ``fairness`` is left out."""
     present = [[value for value in row if value is not None] for row in zip(*streams, strict=True)]
     return {
         "TCP upload sum": [sum(row) if row else None for row in present],

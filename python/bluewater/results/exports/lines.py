@@ -1,4 +1,4 @@
-"""Logs that are lines in the order of time."""
+"""Logs whose lines are in the order of time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """A line: when it is, ns, its rank among those of one instant, and its text."""
+    """A line: its time in ns, its rank among lines of one instant, and its text."""
 
     ns: int
     rank: int
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, Facts]:
-    """The packets of one queue in the order of arrivals, its name, and what is known of the run.
+    """The packets of one queue in the order of arrivals, its name, and the facts of the run.
 
     Args:
         file: Packets of a run.
@@ -47,10 +47,10 @@ def at_queue(file: Path, queue: str | None) -> tuple[list[dict[str, Any]], str, 
 
 
 def write_lines(path: Path, head: str, lines: Iterable[Line]) -> None:
-    """Writes lines behind a head; those of one instant and rank in the order in which they come.
+    """Writes a head and the sorted lines; equal time and rank keep their order.
 
     Raises:
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     ordered = sorted(lines, key=lambda line: line[:2])
     write_file(path, head + "".join(f"{line.text}\n" for line in ordered))

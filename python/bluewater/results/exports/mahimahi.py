@@ -1,4 +1,4 @@
-"""A queue's packets as a log of mahimahi's ``mm-link``, which its scripts and others' draw."""
+"""A queue's packets as a log of mahimahi's ``mm-link``, which many scripts can draw."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 SUFFIX = ".mahimahi"
 
 _OPPORTUNITY = 1504
-"""Bytes that mahimahi may send at once."""
+"""Bytes that mahimahi sends at one opportunity."""
 
 
 def write(file: Path, path: Path, queue: str | None = None) -> None:
-    """Writes arrivals (``+``), drops (``d``), departures (``-``) and chances to send (``#``).
+    """Writes arrivals (``+``), drops (``d``), departures (``-``) and send opportunities (``#``).
 
-    Times are milliseconds, rounded down. A drop has packets and bytes, a departure the time in the
-    queue. There is a chance to send for each 1504 bytes of the link's rate, if it has one.
+    Times are milliseconds, rounded down. A drop has packets and bytes, a departure its queueing
+    delay. A link with a constant rate has an opportunity for each 1504 bytes.
 
     Args:
         file: Packets of a run.
-        path: Where to.
-        queue: Those at this link, as ``A->B``; the file's first if not given.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default the file's first.
 
     Raises:
         InputError: No such file or queue.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     rows, name, facts = at_queue(file, queue)
     link = facts.link(name)

@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 SUFFIX = ".tr"
 
 _ACKS = {"ack", "syn-ack"}
-"""What a sink of ns-2's TCP sends; the rest of TCP is ``tcp``, all else ``cbr``."""
+"""Kinds of packets that ns-2's TCP sink sends; other TCP packets are ``tcp``, the rest ``cbr``."""
 
 
 def write(file: Path, path: Path, queue: str | None = None) -> None:
     """Writes the lines of one link.
 
-    ``+`` as a packet arrives, ``-`` as it is sent, ``r`` as it is received at the link's end,
-    ``d`` as it is dropped. The link's nodes are 0 and 1; flow N goes from node 2 + 2N to 3 + 2N,
-    or back, its connection being the port. Of the seven flags there are E, a mark, and N,
-    ECN-capable. The last field is the packet's number at the queue.
+    ``+`` when a packet arrives, ``-`` when it is sent, ``r`` when it reaches the link's end,
+    ``d`` when it is dropped. The link's nodes are 0 and 1; flow N goes from node 2 + 2N to 3 + 2N,
+    or back, and its connection is the port. Of the seven flags only E (marked) and N (ECN-capable)
+    are used. The last field is the packet's number at the queue.
 
     Args:
         file: Packets of a run.
-        path: Where to.
-        queue: Those at this link, as ``A->B``; the file's first if not given.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default the file's first.
 
     Raises:
         InputError: No such file or queue, or a link that varies over time.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     rows, name, facts = at_queue(file, queue)
     link = facts.link(name)
     if link is None:
         raise InputError(
-            "when packets are received is known for links of one rate and delay only",
+            "the times of reception are known only for a link of constant rate and delay",
             file=str(file), key="queue", value=name,
         )  # fmt: skip
     write_lines(path, "", list(_events(rows, link)))

@@ -1,4 +1,4 @@
-"""Packets of a run as pcapng, for Wireshark and its like: what became of each as its comment."""
+"""Packets of a run as pcapng, for Wireshark and similar: the comment says each packet's fate."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ SUFFIX = ".pcapng"
 
 _TCP_HEADERS = 40
 _SEGMENT = 1500
-"""Bytes of a full packet of a flow whose data are not in the file."""
+"""Length in bytes of a full packet, for a flow without data in the file."""
 
 _ECN = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
 _PORTS = {True: 80, False: 9}
-"""Of the sink: of TCP, of datagrams (discard)."""
+"""Ports of the sink: for TCP, and for datagrams (discard)."""
 
 
 def write(file: Path, path: Path, queue: str | None = None) -> None:
-    """Writes packets as they arrived at their queue, with what became of each as its comment.
+    """Writes packets as they arrived at their queue; the comment says each packet's fate.
 
-    Times are those of the arrivals, time 0 being 1970. Of each packet there are an IPv4 and a TCP
-    or UDP header, made up from what the simulator knows: the source of flow N is 10.0.0.0 + N, its
-    port 1024 and the connection's number; the sink 198.18.0.0/15. Numbers of TCP count bytes,
-    segments being as long as the flow's longest. The ECN field is the one that arrived.
+    Times are those of the arrivals, counted from 1970. Each packet has an IPv4 and a TCP or UDP
+    header, made up from what the simulator knows: the source of flow N is 10.0.0.0 + N, its port
+    1024 plus the connection's number, and the sink is in 198.18.0.0/15. TCP's sequence numbers
+    count bytes, as if every segment had the length of the flow's longest. The ECN field is the one
+    at arrival.
 
     Args:
         file: Packets of a run.
-        path: Where to.
-        queue: Those at this link, as ``A->B``; all if not given.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default all.
 
     Raises:
         InputError: No such file or queue, or ``path`` is a device.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     rows, facts = open_(file)
     wanted = of_queue(directed(rows, file), queue, file).sort("arrived_ns", maintain_order=True)
@@ -68,13 +69,13 @@ def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:
 
 
 def _comment(lines: list[str]) -> str:
-    """The end first: a list of packets shows no more than the beginning."""
+    """The comment, fate first: a list of packets shows only a comment's beginning."""
     head, *between, end = (" ".join(line.split()) for line in lines)
     return "\n".join((end, head, *between))
 
 
 def _ends(row: dict[str, Any]) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
-    """Addresses and ports, from and to."""
+    """Source and destination: addresses and ports."""
     top, *low = row["flow"].to_bytes(4)
     ends = (bytes([10, *low]), bytes([198, 18, 0, top]))
     ports = (1024 + row["connection"], _PORTS[row["kind"] in TCP])
@@ -82,7 +83,7 @@ def _ends(row: dict[str, Any]) -> tuple[tuple[bytes, bytes], tuple[int, int]]:
 
 
 def _numbers(row: dict[str, Any], segment: int) -> tuple[int, int | None, bool]:
-    """Number and acknowledgement, and whether it is a SYN, which counts as one byte."""
+    """Sequence and acknowledgement number, and whether it is a SYN, which counts as a byte."""
     match row["kind"]:
         case "syn":
             return 0, None, True

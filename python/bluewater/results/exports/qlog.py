@@ -1,4 +1,4 @@
-"""Flows as qlog 0.3, for qvis and its like: a trace for each flow."""
+"""Flows as qlog 0.3, for qvis and similar tools: a trace for each flow."""
 
 from __future__ import annotations
 
@@ -32,47 +32,46 @@ def write(
 ) -> None:
     """Writes ``recovery:metrics_updated`` at each sample of each flow: round trip and window.
 
-    Version 0.3 as JSON (draft-ietf-quic-qlog-main-schema-02, events of
-    draft-ietf-quic-qlog-quic-events-01, which is what tools read): ``smoothed_rtt`` in ms,
-    ``congestion_window`` in bytes of whole packets. Times are in ms, from the run's beginning.
-    A value that a transport has not is left out.
+    The format is the one that tools read, version 0.3 as JSON (draft-ietf-quic-qlog-main-schema-02,
+    events of draft-ietf-quic-qlog-quic-events-01): ``smoothed_rtt`` in ms, ``congestion_window`` in
+    bytes of whole packets. Times are in ms from the run's beginning. Values that a transport lacks
+    are left out.
 
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``.
-        path: Where to.
-        queue: Of the packets: those at this link.
-        packets: The file of the run's packets, whose events are added as by
-            :func:`write_packets`.
+        path: The file to write.
+        queue: The link whose packets are added.
+        packets: The file of the run's packets; their events are added as by :func:`write_packets`.
 
     Raises:
         InputError: A run without these samples, or no file of packets.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     of_packets = {} if packets is None else _of_packets(packets, queue)
     traces = []
     for flow, about, metrics in _metrics(result):
         events = [*metrics, *of_packets.get(flow, ())]
-        # Of one time the metrics come first, for by them the packet was sent.
+        # At equal times the metrics come first, because they let the packet be sent.
         traces.append({**about, "events": sorted(events, key=lambda event: event["time"])})
     _write(path, f"Bluewater {result.version}, decisions {result.decision_hash}", traces)
 
 
 def write_packets(file: Path, path: Path, queue: str | None = None) -> None:
-    """Writes what became of each flow's packets at a queue, as seen there.
+    """Writes the events of each flow's packets, as seen at a queue.
 
-    ``transport:packet_sent`` as a packet of data arrives at the queue, ``recovery:packet_lost`` as
-    the queue drops it, ``transport:packet_received`` as an acknowledgement leaves a queue on its
-    way back, with the packets that it is the first to acknowledge. Packets of a flow are numbered
-    as they arrive, those that are sent again anew, as QUIC does.
+    ``transport:packet_sent`` when a data packet arrives at the queue, ``recovery:packet_lost`` when
+    the queue drops it, ``transport:packet_received`` when an acknowledgement leaves a queue on its
+    way back, with the packets that it newly acknowledges. Packets of a flow are numbered in order
+    of arrival; a retransmission gets a new number, as in QUIC.
 
     Args:
         file: Packets of a run.
-        path: Where to.
-        queue: Those at this link, as ``A->B``; all if not given.
+        path: The file to write.
+        queue: The link, as ``A->B``; by default all.
 
     Raises:
         InputError: No such file or queue.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     _, facts = open_(file)
     traces = [
@@ -83,14 +82,14 @@ def write_packets(file: Path, path: Path, queue: str | None = None) -> None:
 
 
 def _write(path: Path, title: str, traces: Sequence[Mapping[str, Any]]) -> None:
-    # qvis looks at each trace's last event, and reads nothing of a file where there is none.
+    # qvis reads each trace's last event, and rejects a file with an empty trace.
     told = [trace for trace in traces if trace["events"]]
     document = {"qlog_version": "0.3", "qlog_format": "JSON", "title": title, "traces": told}
     write_file(path, json.dumps(document, allow_nan=False))
 
 
 def _about(flow: int, title: str, where: str) -> dict[str, Any]:
-    """The head of a trace; data come from the server."""
+    """The head of a trace, seen from the server, which sends the data."""
     seen = {"flow": "server"} if where == "network" else {}
     return {
         "title": title,
@@ -104,7 +103,7 @@ def _about(flow: int, title: str, where: str) -> dict[str, Any]:
 
 
 def _metrics(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]]:
-    """Each flow with the head of its trace and what was sampled."""
+    """Each flow with the head of its trace and its samples."""
     transports = dict(result.flows.select("flow", "transport").iter_rows())
     groups = tomllib.loads(result.scenario)["traffic"]
     samples = measured(result, "flow_series").sort("flow", "time_s")
@@ -117,7 +116,7 @@ def _metrics(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]
         }
         about = _about(flow, f"flow {flow}, {transport} of {group!r}", "server")
         about["common_fields"]["protocol_type"] = [transport]
-        # Groups may have one name; then nobody knows how long this flow's packets are.
+        # If groups share a name, the length of this flow's packets is unknown.
         yield flow, about, _sampled(own, sizes.pop() if len(sizes) == 1 else 0)
 
 
@@ -129,7 +128,7 @@ def _sampled(samples: pl.DataFrame, packet: int) -> list[Event]:
             "smoothed_rtt": 1e3 * (row["srtt_s"] or 0),
             "congestion_window": round(packet * (row["cwnd_packets"] or 0)),
         }
-        # Before a flow begins there is neither.
+        # Before a flow begins it has neither.
         new = {key: value for key, value in values.items() if value and told.get(key) != value}
         if new:
             told |= new
@@ -144,7 +143,7 @@ def _event(ns: float, name: str, data: Mapping[str, Any]) -> Event:
 def _of_packets(file: Path, queue: str | None) -> dict[int, list[Event]]:
     """The events of each flow in the order of time.
 
-    A flow's data, and what comes back, count at the first queue of the file that has them.
+    Data packets count at the first queue in the file that has them, and so do acknowledgements.
     """
     columns = (
         "queue", "flow", "connection", "seq", "kind", "bytes", "arrived_ns", "left_ns", "fate",
@@ -163,10 +162,10 @@ def _of_packets(file: Path, queue: str | None) -> dict[int, list[Event]]:
 
 
 def _of_flow(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """The events of one flow; at one instant data arrive before an answer leaves."""
+    """The events of one flow; at equal times data arrive before an acknowledgement leaves."""
     found: list[Event] = []
     sent: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    """By connection and sequence number: when a packet left the queue, and its number."""
+    """Departure time and number of each packet, by connection and sequence number."""
     for number, row in enumerate(row for row in rows if not row["back"]):
         head = _header(number)
         length = {"length": row["bytes"]}
@@ -179,7 +178,7 @@ def _of_flow(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
             place = sent.setdefault((row["connection"], row["seq"]), [])
             place.append((row["left_ns"], number))
     reached: dict[int, int] = {}
-    """The first number of each connection that is not acknowledged yet."""
+    """The first unacknowledged sequence number of each connection."""
     answers = [row for row in rows if row["back"] and row["fate"] == "sent"]
     for number, row in enumerate(sorted(answers, key=lambda row: row["left_ns"])):
         data: dict[str, Any] = {"header": _header(number), "raw": {"length": row["bytes"]}}
@@ -199,12 +198,12 @@ def _header(number: int) -> dict[str, Any]:
 
 
 def _last(sent: Sequence[tuple[int, int]], now: int) -> int | None:
-    """The number of the last of these packets that had left by then."""
+    """The number of the last of these packets that left by this time."""
     return max((number for left, number in sent if left <= now), default=None)
 
 
 def _ranges(numbers: Sequence[int]) -> list[list[int]]:
-    """Ascending numbers as stretches from the first to the last."""
+    """Groups ascending numbers into ranges: first and last of each."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

@@ -22,26 +22,26 @@ SUFFIX = ".speedtest.json"
 
 
 def write(result: Result, path: Path, queue: str | None = None) -> None:  # noqa: ARG001
-    """Writes the keys of that summary which the run has something for.
+    """Writes the keys of that summary for which the run has data.
 
-    Of the flows that have a congestion window those download whose data pass the primary queue;
-    the others upload. ``download`` and ``upload``, bit/s: the 90th percentile over samples of their
-    goodput; ``downLoadedLatency`` and ``upLoadedLatency``, ms: the median over samples of their
-    smoothed round trips; ``downLoadedJitter`` and ``upLoadedJitter``, ms: the mean of the
-    differences between a flow's consecutive samples; ``packetLoss``, 0 to 1: of datagrams, if any
-    were sent. The warm-up is left out.
+    Of the flows with a congestion window, those whose data pass the primary queue are downloads,
+    the others uploads. ``download`` and ``upload``, bit/s: the 90th percentile over samples of
+    goodput; ``downLoadedLatency`` and ``upLoadedLatency``, ms: the median over samples of smoothed
+    round trips; ``downLoadedJitter`` and ``upLoadedJitter``, ms: the mean difference between a
+    flow's consecutive samples; ``packetLoss``, 0 to 1: the loss of datagrams, if any were sent. The
+    warm-up is left out.
 
-    ``latency`` and ``jitter`` are the same of all flows before the line is loaded: before the first
-    flow starts that always has data, warm-up included; so another has to start earlier.
+    ``latency`` and ``jitter`` are the median and mean difference over all flows before the first
+    bulk flow starts, warm-up included. They are missing unless another flow starts earlier.
 
     Args:
         result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``.
-        path: Where to.
-        queue: Has no effect: flows are of the whole network.
+        path: The file to write.
+        queue: Ignored: the summary covers the whole network.
 
     Raises:
         InputError: A run without samples of flows.
-        StorageError: It cannot be written.
+        StorageError: The file cannot be written.
     """
     write_file(path, json.dumps(_summary(result), allow_nan=False, indent=2) + "\n")
 
@@ -50,7 +50,7 @@ def _summary(result: Result) -> dict[str, float]:
     samples = measured(result, "flow_series").filter(pl.col("cwnd_packets").is_not_null())
     start = result.summary["duration_s"] - result.summary["measured_s"]
     loaded = samples.filter(pl.col("time_s") > start)
-    # What passes of a flow of the other direction are acknowledgements.
+    # Only acknowledgements of the other direction's flows pass this queue.
     passes = result.flows.filter(2 * pl.col("throughput_bps") >= pl.col("goodput_bps"))["flow"]
     down = pl.col("flow").is_in(passes.implode())
     datagrams = result.flows.filter(pl.col("transport").is_in(DATAGRAMS))
@@ -66,7 +66,7 @@ def _summary(result: Result) -> dict[str, float]:
 
 
 def _load_begins(result: Result) -> float:
-    """When the first flow starts that always has data."""
+    """The start time of the first bulk flow."""
     groups = tomllib.loads(result.scenario)["traffic"]
     greedy = [group["name"] for group in groups if group.get("app", "infinite") == "infinite"]
     starts = result.flows.filter(pl.col("group").is_in(greedy))["start_s"]

@@ -1,1 +1,1 @@
-"""Which queue discipline suits a link, and what to type for it."""
+"""Advice on the queue discipline for a link, and the commands that configure it."""

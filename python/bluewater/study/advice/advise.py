@@ -1,14 +1,14 @@
-"""Which queue discipline suits a link: all that its box can run are tried on it, and ranked.
+"""Ranking queue disciplines for a link: every one that its box can run is simulated.
 
 The worth of a discipline is
 
     ln(throughput/rate) + ln(Jain) − ln(1 + delay/scale) + weight·ln(1 − loss)
 
 with the throughput of the bulk flows on the link, Jain's index over them, and delay (99 %) and loss
-of calls and games; the scale is 20 ms and the weight 10. Without calls and games they are the delay
-of all packets and the loss of the bulk flows, with 100 ms and 1. The worth grows with each of the
-four, so the first candidate is never worse than another in all of them. A link with two directions
-is simulated once each way; the worths of both ways add up.
+of calls and games; the scale is 20 ms and the weight 10. Without calls and games, delay is that of
+all packets and loss that of the bulk flows, with a scale of 100 ms and a weight of 1. The worth
+grows with each of the four, so the first candidate is never worse than another in all of them. A
+link with two directions is simulated once each way, and the worths of both ways add up.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ GAME: dict[str, Any] = {
 }  # fmt: skip
 """A game: 60 packets a second."""
 _FULL_S, _CALM_S = 0.02, 0.1
-"""The scale of delay with and without calls and games, in s."""
+"""The scale of delay with and without calls and games, s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
-"""The weight of loss in the same two cases."""
+"""The weight of loss with and without calls and games."""
 _LITTLE = 0.8
-"""`reasons` says so if no candidate fills the link to this part."""
+"""`reasons` adds a remark if no candidate keeps the link busy for this share of the time."""
 
 MARGIN = 0.1
-"""How much less than the first an equally good candidate may be worth (ours): a tenth of the
-throughput, 1 % of loss, or 2 ms of delay where there is next to none."""
+"""A candidate counts as good as the first if it is worth less by under this (ours): a tenth of the
+throughput, 1 % of loss, or 2 ms of delay if there is hardly any."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link and who uses it; texts are in the units of scenario files.
+    """A link and its users; texts have the units of scenario files.
 
     Attributes:
-        rate: Its rate in the one direction that is of interest, unless ``down`` or ``up`` is given.
+        rate: Its rate in the only direction considered, unless ``down`` or ``up`` is given.
         down: Its rate towards its users.
         up: Its rate away from them.
-        margin: How much less than the link's rate a box shapes to, in %. By default 10 down and 5
-            up, so that packets wait in the box's queue and not in a modem behind it.
-        framing: What packets take on the wire beside their own bytes, in the words of ``tc cake``:
-            ``pppoe-ptm``, ``docsis``, ``overhead 44 atm``; empty for none.
+        margin: How far below the link's rate a box shapes, in %. By default 10 down and 5 up, so
+            that packets wait in the box's queue and not in a modem behind it.
+        framing: Overhead of packets on the wire, as ``tc cake`` writes it: ``pppoe-ptm``,
+            ``docsis``, ``overhead 44 atm``; empty for none.
         rtt: Round-trip times without queueing; flows are spread over them.
         bulk: Bulk TCP flows in each direction.
-        transport: Which TCP; ``cubic`` is Linux's.
+        transport: The TCP variant; ``cubic`` is Linux's.
         calls: Voice calls, 86 kb/s each way.
         games: Games, 72 kb/s each way.
         hostile: The rates of datagram flows that ignore congestion.
         ecn: Whether TCP uses ECN.
-        buffer: The room of the queue.
+        buffer: The size of the queue.
     """
 
     rate: str = "50mbit"
@@ -100,12 +100,12 @@ class Link:
 
     @property
     def ways(self) -> dict[str, str]:
-        """The directions of interest with the link's rate; a single one may have no name."""
+        """The link's rate by direction; a single direction may have no name."""
         both = {"down": self.down, "up": self.up}
         return {way: rate for way, rate in both.items() if rate} or {"": self.rate}
 
     def shaped(self, way: str) -> str:
-        """The rate that a box shapes to in a direction, below the link's by ``margin``."""
+        """The rate that a box shapes to in a direction: ``margin`` below the link's."""
         margin = self.margin
         if margin is None:
             margin = 10 if way == "down" else 5
@@ -114,7 +114,7 @@ class Link:
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """The link and its users in one line."""
         ecn = "" if self.ecn else " without ECN"
         users = [
             f"{_several(self.bulk, f'{self.transport} flow')}{ecn}",
@@ -132,10 +132,15 @@ def _several(count: int, what: str) -> str:
 
 
 def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str, Any]:
-    """The link at a rate (its own unless given) as a scenario whose queue is yet to be chosen."""
+    """The link at a rate (by default its own) as a scenario without a queue discipline yet."""
     rate = rate or link.rate
     if link.bulk < 1:
-        raise InputError("nothing fills the link", key="bulk", value=link.bulk, allowed="1 or more")
+        raise InputError(
+            "advice needs bulk flows, which fill the link",
+            key="bulk",
+            value=link.bulk,
+            allowed="1 or more",
+        )
     framing = {"framing": link.framing} if link.framing else {}
     tcp.check(link.transport)
     nodes = [f"n{k}" for k in range(len(link.rtt))]
@@ -171,19 +176,19 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
 
 @dataclass(frozen=True)
 class Measured:
-    """What users of a link get in one run.
+    """The users' results in one run.
 
     Attributes:
-        throughput: Of the bulk flows at the link, bit/s. Goodput at the receivers would also count
-            packets that were queued, or waited behind a hole, as the warm-up ended: more than the
-            link can carry.
+        throughput: Throughput of the bulk flows at the link, bit/s. Goodput at the receivers would
+            also count packets that were queued, or waited behind a hole, when the warm-up ended:
+            more than the link can carry.
         jain: Jain's index of the bulk flows' throughput.
-        delay: In the queue, not exceeded by 99 % of the packets of calls and games, of the group
-            that waits longest; of all packets without calls and games; in s.
-        loss: Of calls and games, or of bulk flows without them, 0 to 1.
-        worth: What it is ranked by.
-        rate: Of the link, bit/s.
-        busy: Share of the time for which the link sends.
+        delay: 99th percentile of the queueing delay, s: of calls and games, whichever group waits
+            longer; without them, of all packets.
+        loss: Loss of calls and games, or of bulk flows without them, 0 to 1.
+        worth: The value for the ranking.
+        rate: Rate of the link, bit/s.
+        busy: Share of the time in which the link sends.
     """
 
     throughput: float
@@ -196,10 +201,10 @@ class Measured:
 
     @classmethod
     def of(cls, result: Result, rate_bps: float) -> Measured:
-        """Measures a run."""
+        """Computes the users' results from a run."""
         flows = result.flows
         bulk = flows.filter(flows["group"] == "bulk")["throughput_bps"].to_list()
-        # A packet whose sending goes on at the end of the window counts whole.
+        # A packet that is being sent when the window ends counts whole.
         throughput = min(max(sum(bulk), 1.0), rate_bps)
         jain = sum(bulk) ** 2 / (len(bulk) * max(sum(each**2 for each in bulk), 1e-9))
         names = ["calls", "games"]
@@ -209,7 +214,7 @@ class Measured:
         live = flows.filter(flows["group"].is_in(names))
         concerned = live if live.height else flows.filter(flows["group"] == "bulk")
         sent, lost = (int(concerned[name].sum()) for name in ("arrivals", "drops"))
-        # What was dropped may have come before the window began.
+        # Dropped packets may have arrived before the window began.
         loss = min(lost / sent, 1.0) if sent else 0.0
         delay = max(waits, default=float(result.summary["delay_p99_s"]))
         scale, weight = (_FULL_S, _FULL_LOSS) if live.height else (_CALM_S, _CALM_LOSS)
@@ -223,7 +228,7 @@ class Measured:
         return cls(throughput, min(jain, 1.0), delay, loss, worth, rate_bps, busy)
 
     def dominates(self, other: Measured) -> bool:
-        """Whether it is better in something and worse in nothing."""
+        """Whether it is better in some respect and worse in none."""
         mine, others = (
             (each.throughput, each.jain, -each.delay, -each.loss) for each in (self, other)
         )
@@ -233,18 +238,18 @@ class Measured:
 _METRICS = {
     "throughput": "throughput_bps", "jain": "jain", "delay": "delay_p99_s", "loss": "loss",
 }  # fmt: skip
-"""The metrics of results whose ends the measured have."""
+"""The metric of results whose range each field has."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate in its place, in one direction of the link.
+    """A ranked candidate, in one direction of the link.
 
     Attributes:
         name: The queue discipline.
-        runs: What was measured in this direction, seed by seed.
-        behind: How much less it is worth than the first in all directions together, with the
-            interval of the differences seed by seed; 0 for the first.
+        runs: The results in this direction, seed by seed.
+        behind: How much less it is worth than the first, all directions together, with the interval
+            of the differences seed by seed; 0 for the first.
     """
 
     name: str
@@ -255,14 +260,14 @@ class Ranked:
     def as_good(self) -> bool:
         """Whether it is worth less than the first by under :data:`MARGIN`, by the whole interval.
 
-        An interval that holds 0 would not do: that of two seeds is 13 times as wide as their
-        difference, and would call a candidate equal that waits ten times as long.
+        An interval that contains 0 would be too weak a test: with two seeds it is 13 times as wide
+        as their difference, and would call a candidate equal whose packets wait ten times as long.
         """
         return self.behind.high < MARGIN
 
     @property
     def undecided(self) -> bool:
-        """Whether these seeds cannot tell if it is as good as the first."""
+        """Whether these seeds cannot decide if it is as good as the first."""
         return self.behind.low <= 0 and not self.as_good
 
     def mean(self, what: str) -> Estimate:
@@ -274,15 +279,15 @@ class Ranked:
 
     @property
     def means(self) -> Measured:
-        """The mean of each."""
+        """The mean over seeds of every field."""
         names = ("throughput", "jain", "delay", "loss", "worth", "busy")
         return Measured(**{name: self.mean(name).mean for name in names}, rate=self.runs[0].rate)
 
 
 def rank(*ways: Mapping[str, Sequence[Measured]]) -> list[list[Ranked]]:
-    """The candidates of each direction in one order, by the worth of all directions together.
+    """Ranks the candidates by their worth in all directions together.
 
-    All were run with the same seeds.
+    All must have run with the same seeds. Every direction gets the same order.
     """
     worth = {
         name: [
@@ -300,7 +305,7 @@ def rank(*ways: Mapping[str, Sequence[Measured]]) -> list[list[Ranked]]:
 
 
 def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
-    """Why the first one is first in a direction of the link, beside a queue without management."""
+    """Reasons for the first candidate in a direction, compared with a plain drop-tail queue."""
     rate = bits_per_second(link.ways[way])
     best = ranked[0].means
     plain = next((each.means for each in ranked if each.name == "droptail"), None)
@@ -333,10 +338,10 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
     ]
     rates = (bits_per_second(str(each["rate"])) for each in (CALL, GAME))
     if sum(n * each for n, each in zip((link.calls, link.games), rates, strict=True)) > rate:
-        lines.append("calls and games alone need more than the link has: no queue can help")
+        lines.append("calls and games alone need more than the link's rate: no queue can help")
     if (busy := max(each.means.busy for each in ranked)) < _LITTLE:
         lines.append(
-            f"with every queue the link is busy for at most {percent(busy)} of the time, so there "
-            "is little to choose by (more flows, or a longer run, may fill it)"
+            f"with every queue the link is busy for at most {percent(busy)} of the time, so the "
+            "candidates differ little (more flows, or a longer run, may fill it)"
         )
     return lines

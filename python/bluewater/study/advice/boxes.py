@@ -1,4 +1,4 @@
-"""What runs a queue: which disciplines it has, with which settings, and what to type for them."""
+"""Boxes that run a queue: their disciplines, settings, and the commands to type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINUX = (*_OLDER, "dualpi2")
 LEFT_OUT: Mapping[str, str] = {
     "bernoulli": "signals with one probability, whatever the queue: a lossy link"
 }
-"""What is no candidate for a link, and why."""
+"""Disciplines that are no candidates for a link, with the reason."""
 BOXES: Mapping[str, tuple[str, ...]] = {
     "linux": _LINUX,
     "linux-before-6.17": _OLDER,
@@ -31,19 +31,19 @@ BOXES: Mapping[str, tuple[str, ...]] = {
         entry["name"] for entry in _core.catalog()["aqms"] if entry["name"] not in LEFT_OUT
     ),
 }
-"""What can run a queue discipline, and which. DualPI2 is in Linux from 6.17 on, and in the ``tc``
-of iproute2 from 6.18 on. Linux's adaptive RED is left out: it has other thresholds than ours and is
-not gentle."""
+"""Boxes, with the queue disciplines that each can run. DualPI2 is in Linux from 6.17 on, and in the
+``tc`` of iproute2 from 6.18 on. Linux's adaptive RED is left out: it has other thresholds than ours
+and is not gentle."""
 
 _LENGTH = 1514
 """Bytes of a full packet."""
 _MEMORY = 2 * _LENGTH
-"""What a full packet takes of a kernel's memory, by the rule of thumb of Linux's DualPI2 (twice
-its length). CAKE's limit is one of memory; how much a packet takes depends on the driver."""
+"""Kernel memory of a full packet, by the rule of thumb of Linux's DualPI2 (twice its length). CAKE
+limits memory; how much a packet takes depends on the driver."""
 
 
 def candidates(box: str) -> list[str]:
-    """What a box can run of what there is."""
+    """The queue disciplines that a box can run."""
     if box not in BOXES:
         raise unknown("box", box, BOXES, key="box")
     there = {entry["name"] for entry in _core.catalog()["aqms"]}
@@ -51,7 +51,7 @@ def candidates(box: str) -> list[str]:
 
 
 def settings(name: str, box: str, rate: str) -> dict[str, Any]:
-    """What is simulated of a queue discipline at a rate: in a kernel, what the kernel has."""
+    """The scenario's settings for a discipline at a rate; a kernel's box gets the kernel's."""
     entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
     presets = {preset["name"] for preset in entry["presets"]}
     if not box.startswith(("linux", "openwrt")) or "linux" not in presets:
@@ -68,7 +68,7 @@ def settings(name: str, box: str, rate: str) -> dict[str, Any]:
 _CODELS = ("codel", "fq-codel")
 _TARGET_US, _INTERVAL_US = 5_000, 100_000
 _SLOW_BITS = 33 * 53 * 8
-"""A full packet on a wire of ATM cells, the longest that it can get, as sqm-scripts reckon it."""
+"""Greatest length of a full packet in ATM cells, as sqm-scripts calculate it."""
 
 
 def _codel_us(rate: str) -> tuple[int, int]:
@@ -81,14 +81,14 @@ def _codel_us(rate: str) -> tuple[int, int]:
 
 
 def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0") -> list[str]:
-    """What to type on a box for a queue discipline that it has.
+    """The commands that configure a queue discipline on a box.
 
     Raises:
-        InputError: No interface can be called that, the buffer is none, or there is no such box.
+        InputError: The interface's name, the buffer or the box is invalid.
     """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", interface):
         raise InputError(
-            "no name of an interface",
+            "not a name of an interface",
             key="interface",
             value=interface,
             allowed="as in eth0, pppoe-wan",
@@ -97,7 +97,7 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
     if box == "openwrt":
         return _sqm(name, link, interface)
     if box == "docsis":
-        note = "# a modem has it by itself (RFC 8034); the same on a link between two interfaces:"
+        note = "# modems run it themselves (RFC 8034); on a link between two interfaces:"
         return [note, _gateway(name, link, interface)]
     if box == "bluewater":
         return [_gateway(name, link, interface)]
@@ -115,7 +115,7 @@ _LONGEST_NAME = 15
 
 
 def _turned(interface: str, port: str) -> list[str]:
-    """Sends what comes in by an interface through another, whose queue it waits in."""
+    """Redirects incoming traffic through an IFB interface, which has the queue."""
     return [
         f"ip link add {port} type ifb 2>/dev/null; ip link set {port} up",
         f"tc qdisc replace dev {interface} handle ffff: ingress",
@@ -138,23 +138,23 @@ _TC = {
     "fq-pie": "fq_pie limit {packets} ecn",
     "dualpi2": "dualpi2 limit {packets} min_qlen_step 2",
 }
-"""What ``tc`` calls them, with the settings of the presets ``linux``: RED's thresholds are a tenth
-and three tenths of the buffer."""
+"""The disciplines in the syntax of ``tc``, with the settings of the presets ``linux``: RED's
+thresholds are a tenth and three tenths of the buffer."""
 _BESIDE: Mapping[str, Mapping[str, Any]] = {"dualpi2": {"th_len": 2}}
-"""Settings beside the presets, simulated and typed. By itself a kernel's DualPI2 marks single
-packets that wait longer than its step of 1 ms, which starves L4S flows on slow links; its authors'
-own version marks only behind two or more. Sparing single packets alone (RFC 9332, appendix A.2)
-leaves more of a link of 10 Mb/s unused."""
+"""Settings beside the presets, both simulated and printed. By default a kernel's DualPI2 marks
+single packets that wait longer than its step of 1 ms, which starves L4S flows on slow links; its
+authors' version marks only behind two packets or more. Sparing only single packets (RFC 9332,
+appendix A.2) leaves more of a 10 Mb/s link unused."""
 _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
-"""The least buffer in packets that ``tc`` takes: SFQ's limit is above 1, CHOKe's above the upper
+"""The smallest buffer in packets that ``tc`` accepts: SFQ's limit must exceed 1, CHOKe's the upper
 threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
 _MOST = {"red": 5 * 2**28 // _LENGTH, "cake": (2**32 - 1) // _MEMORY}
-"""The greatest: between RED's thresholds, a fifth of it, there is room for less than 2^28 bytes,
-and CAKE's limit of memory has 32 bits."""
+"""The largest buffer in packets that ``tc`` accepts: RED's thresholds, a fifth of it apart, must be
+less than 2^28 bytes apart, and CAKE's memory limit has 32 bits."""
 _FASTEST = (2**32 - 1) * 8 // 1000
-"""What ``tc`` takes as the bandwidth of RED and CHOKe, in kbit/s: 32 bits of bytes a second. It
-tells how long an idle packet would have taken; above it that is no more than a quarter of a us."""
+"""The largest bandwidth of RED and CHOKe that ``tc`` accepts, kbit/s: 32 bits of bytes per second.
+It gives the transmission time for idle periods, at higher rates at most a quarter of a us."""
 
 
 def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
@@ -188,7 +188,7 @@ def _typed_codel(rate: str) -> str:
 
 
 def _stab(link: Link) -> str:
-    """The framing, for a shaper that does not know the words of CAKE."""
+    """The framing for a shaper that does not know CAKE's keywords."""
     if not link.framing:
         return ""
     overhead, mpu, cells = _core.framing(link.framing)
@@ -197,20 +197,20 @@ def _stab(link: Link) -> str:
 
 
 def _refused(name: str, packets: int) -> str:
-    """Why ``tc`` does not take a buffer for a queue discipline; empty if it does."""
+    """Why ``tc`` rejects a buffer for a queue discipline; empty if it accepts it."""
     if packets < (least := _LEAST.get(name, 1)):
-        return f"# tc's {name} wants a buffer of {least} packets or more"
+        return f"# tc's {name} needs a buffer of {least} packets or more"
     if packets > (most := _MOST.get(name, packets)):
-        return f"# tc's {name} wants a buffer of {most} packets at the most"
+        return f"# tc's {name} takes a buffer of {most} packets at most"
     return ""
 
 
 def _burst(low: int) -> int:
-    """The burst, in packets, of which ``tc`` makes the weight 1/16 of the preset ``linux``.
+    """The burst, in packets, from which ``tc`` computes the weight 1/16 of the preset ``linux``.
 
-    As a burst comes to an idle queue, the mean must stay below ``min`` (FJ93, the upper bound for
-    w_q): ``tc`` takes the largest 1/2^k that does it. Ten packets above the lower threshold do for
-    49 packets of buffer and more.
+    When such a burst meets an idle queue, the average must stay below ``min`` (FJ93, the upper
+    bound for w_q): ``tc`` takes the largest such 1/2^k. Ten packets above the lower threshold give
+    1/16 for buffers of 49 packets and more.
     """
 
     def stays_below(burst: int, weight: float) -> bool:
@@ -218,17 +218,17 @@ def _burst(low: int) -> int:
 
     bursts = range(low // _AVPKT + 10, 0, -1)
     fits = (b for b in bursts if stays_below(b, 1 / 16) and not stays_below(b, 1 / 8))
-    return next(fits, 0)  # below eight packets there is none
+    return next(fits, 0)  # below eight packets there is no such burst
 
 
 def _sqm(name: str, link: Link, interface: str) -> list[str]:
-    """For OpenWrt's sqm-scripts: one section for both directions.
+    """Commands for OpenWrt's sqm-scripts: one section for both directions.
 
-    ``layer_cake`` has CAKE's three tins, as simulated, ``piece_of_cake`` one. Without a target of
-    its own ``simplest`` finds CoDel's by the rate (:func:`_codel_us`).
+    ``layer_cake`` has CAKE's three tins, as simulated; ``piece_of_cake`` has one. Without an
+    explicit target ``simplest`` sets CoDel's by the rate (:func:`_codel_us`).
     """
     if "" in link.ways:
-        return ["# which direction? with --down RATE and --up RATE the lines for sqm follow"]
+        return ["# sqm needs the direction: add --down RATE and --up RATE to see its lines"]
     packets = _packets(link.buffer)
     if refused := _refused(name, packets):
         return [refused]
@@ -241,7 +241,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
         ),
         "droptail": ("pfifo", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'"),
     }[name]  # fmt: skip
-    section = "sqm.bluewater"  # its name may hold less than an interface's
+    section = "sqm.bluewater"  # uci allows fewer characters in a name than the kernel
     shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
     if link.framing and name != "cake":
         overhead, mpu, cells = _core.framing(link.framing)
@@ -252,7 +252,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     for way, key in (("down", "download"), ("up", "upload")):
         if way in link.ways:
             rates.append(f"uci set {section}.{key}='{_kbit(link.shaped(way))}'")
-        else:  # 0 leaves a direction alone; without it the scripts have a rate of theirs
+        else:  # 0 leaves a direction alone; without it the scripts use their own rate
             rates.append(f"uci -q get {section}.{key} >/dev/null || uci set {section}.{key}='0'")
     return [
         f"uci set {section}=queue; uci set {section}.interface='{interface}'",
@@ -265,8 +265,8 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
 
 def _gateway(name: str, link: Link, interface: str) -> str:
     lan = "eth1" if interface != "eth1" else "eth0"
-    if bool(link.up) != bool(link.down):  # the gateway has both directions
-        return "# and the other direction? with --down RATE and --up RATE the line follows"
+    if bool(link.up) != bool(link.down):  # the gateway shapes both directions
+        return "# the gateway needs both directions: add --down RATE and --up RATE to see its line"
     shaped = [link.shaped(way) for way in ("up", "down", "") if way in link.ways]
     back = f" --down-rate {shaped[1]}" if len(shaped) > 1 else ""
     framing = f" --overhead '{link.framing}'" if link.framing else ""

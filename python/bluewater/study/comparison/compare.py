@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from bluewater.aqm import Aqm
 
 FLOWS = (*tcp.TCPS, "tfrc", "ledbat", "scream")
-"""Transports of which other traffic can be."""
+"""Transports that other traffic can have."""
 _LIVE: Mapping[str, dict[str, Any]] = {"call": CALL, "game": GAME}
 AGAINST = (*FLOWS, "cbr", "web", *_LIVE)
-"""What other traffic there can be: flows of a transport, datagrams, web sessions, calls, games."""
+"""Kinds of other traffic: flows of a transport, datagrams, web sessions, calls, games."""
 
 _PAGES = {"size": "24p", "shape": 1.2, "objects": 4, "off": "500ms", "handshake": True}
-"""Pages of a web session: four objects of 24 packets in the mean, then half a second to think."""
+"""Pages of a web session: four objects of 24 packets on average, then half a second to think."""
 _TODAY = "1500B"
-"""Packets of TCP as it is today; the papers' have 1000 bytes."""
+"""Packet length of modern TCP; the papers' packets have 1000 bytes."""
 
 _KINDS = {
     "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "delays": FLAG, "against": NAMES,
@@ -40,24 +40,24 @@ _KINDS = {
 
 
 _LEAST_BYTES = 15_000
-"""Of a buffer that nobody chose: ten packets."""
+"""The smallest default buffer: ten packets."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The link and its load; texts are in the units of scenario files.
+    """The link and its load; texts have the units of scenario files.
 
     Attributes:
-        rtt: Without queueing; flows are spread over several.
-        warmup: What results leave out; a third of the duration if not given.
-        settings: Dotted keys that are set at the end.
-        against: Other traffic: ``cubic:10`` for so many flows, without ECN where they can do
-            without, ``cbr:2mbit`` for datagrams at a rate, ``web:20`` for so many users, ``call:2``
-            and ``game:1`` for so many voice calls and games.
-        preset: ``linux`` or ``modern``: TCP as it is today, with packets of 1500 bytes. Without it
+        rtt: Round-trip time without queueing; flows are spread over several.
+        warmup: Time at the start that results leave out; by default a third of the duration.
+        settings: Dotted keys to set last.
+        against: Other traffic: ``cubic:10`` for ten flows, without ECN unless they need it,
+            ``cbr:2mbit`` for datagrams at this rate, ``web:20`` for 20 users, ``call:2`` for two
+            voice calls and ``game:1`` for a game.
+        preset: ``linux`` or ``modern``: modern TCP, with packets of 1500 bytes. Without it
             connections are as in the papers: an initial window of two, packets of 1000 bytes.
-        delays: Delays are measured for each group, in the queue, one way and round trips; against
-            other traffic they always are.
+        delays: Whether to measure delays for each group: in the queue, one way and round trips.
+            With other traffic they are always measured.
     """
 
     rate: str = "45mbit"
@@ -76,7 +76,7 @@ class Setup:
 
     @property
     def room(self) -> str:
-        """The buffer; where one bandwidth–delay product is less than ten packets, these."""
+        """The buffer; ten packets if the default, one bandwidth–delay product, is smaller."""
         little = self.buffer == "1bdp" and _bdp_bytes(self) < _LEAST_BYTES
         return "10p" if little else self.buffer
 
@@ -92,12 +92,12 @@ class Setup:
 
     @property
     def trips(self) -> tuple[str, ...]:
-        """The round trips, also if it is one."""
+        """The round-trip times, as a tuple even if there is only one."""
         return texts("rtt", self.rtt, "a setup")
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """The link and its load in one line."""
         which = f" ({self.preset})" if self.preset else ""
         beside = f" against {', '.join(self.against)}" if self.against else ""
         changes = "".join(f", {key} = {value}" for key, value in (self.settings or {}).items())
@@ -108,11 +108,11 @@ class Setup:
 
 
 def scenario(setup: Setup) -> dict[str, Any]:
-    """A dumbbell whose one managed queue is yet to be chosen.
+    """A dumbbell with one managed queue, whose discipline is yet to be chosen.
 
-    A sixth of the round trip is spent on each of its six hops, and the access links are ten
-    times as fast as the bottleneck, so that no other queue matters. Of several round trips each has
-    a node on the left; on the right is one, of the shortest.
+    Each of its six hops takes a sixth of the round trip, and the access links are ten times as fast
+    as the bottleneck, so that no other queue matters. Each of several round trips has its own node
+    on the left; the single node on the right has the shortest.
     """
     tcp.check(setup.transport, "--transport")
     trips = sorted(seconds(each, "--rtt") for each in setup.trips)
@@ -168,14 +168,14 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
         return group | _LIVE[kind]
     group |= {"transport": "sack", "app": "web", **_PAGES} if kind == "web" else {"transport": kind}
     if kind in ("dctcp", "prague"):
-        group["ecn"] = True  # Without marks they are nothing.
+        group["ecn"] = True  # Scalable transports need marks.
     if setup.preset and group["transport"] in tcp.TCPS:
         group |= tcp.preset(setup.preset, group["transport"]) | {"packet": _TODAY}
     return group
 
 
 def axis(aqms: Sequence[str | type[Aqm]]) -> Axis:
-    """The axis of queue disciplines, as texts or as classes."""
+    """The axis of queue disciplines, given as texts or as classes."""
     return Axis("aqm", tuple(map(_point, aqms)))
 
 
@@ -183,7 +183,7 @@ _WITH_PARAMS = re.compile(r"(?P<name>.+?):(?P<params>\w+=[^,]*(?:,\w+=[^,]*)*)")
 
 
 def _point(aqm: str | type[Aqm]) -> Point:
-    """A name or a class in Python, which may be followed by parameters of its own."""
+    """Parses a name or a Python class, with or without its own parameters."""
     if not isinstance(aqm, str):
         written = {f"queue.0.{key}": text for key, text in keys(aqm).items()}
         return Point(aqm.__name__, written)
@@ -194,11 +194,13 @@ def _point(aqm: str | type[Aqm]) -> Point:
 
 
 def _discipline(name: str) -> str:
-    """What a scenario calls it; a class in Python may go without ``python:``."""
+    """The name in a scenario; the user may leave out ``python:`` before a class."""
     file, _, cls = name.removeprefix(LANGUAGE).rpartition(":")
     if name.startswith(LANGUAGE) or ".py" in name:
         if not file or not cls or cls.endswith(".py"):
-            raise InputError("no class is named", key="aqm", value=name, allowed="FILE.py:CLASS")
+            raise InputError(
+                "the file is given, but no class", key="aqm", value=name, allowed="FILE.py:CLASS"
+            )
         return f"{LANGUAGE}{file}:{cls}"
     known = [entry["name"] for entry in _core.catalog()["aqms"]]
     if name in known:
@@ -222,7 +224,7 @@ _OTHERS_RATE = re.compile(r"traffic\[([0-9]+)\]\.rate")
 
 
 def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
-    """The error of a scenario that nobody has written, as one of what was asked for."""
+    """Rewrites an error of the generated scenario in terms of the user's options."""
     key, hint = error.key or "", error.hint
     problem, _, cell = error.problem.partition(" (in the cell ")
     given = {re.sub(r"\.([0-9]+)\b", r"[\1]", each) for each in setup.settings or {}}
@@ -230,7 +232,7 @@ def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
     if key.startswith("queue[0].params."):
         if several and " has " in (error.allowed or ""):
             name = key.rpartition(".")[2]
-            hint = f"for one of several disciplines: NAME:{name}=VALUE, as in red:max_p=0.2"
+            hint = f"set it for one discipline alone: NAME:{name}=VALUE, as in red:max_p=0.2"
         return InputError(f"{problem} ({cell}" if cell else problem, key=key, hint=hint, **where)
     if key in given:
         if key.endswith(".rtt"):
@@ -249,7 +251,7 @@ def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
 
 
 def _begin(setup: Setup) -> str:
-    """Flows start within the first second, or while there is time."""
+    """The range of start times: the first second, or the whole of a shorter run."""
     return f"0s..{duration_text(min(1.0, seconds(setup.duration, '--duration')))}"
 
 

@@ -15,13 +15,14 @@ KINDS = {"queueing": "in the queue", "one-way": "one way", "round-trip": "round 
 """The kinds of the table of delays, in words."""
 
 QUANTILES = {"50 %": "delay_p50_s", "95 %": "delay_p95_s", "99 %": "delay_p99_s"}
-"""What is shown of each: so many packets have at most this delay."""
+"""The quantiles to show, with their heads."""
 
 
 def table(runs: Iterable[tuple[str, Result]]) -> pl.DataFrame:
-    """A row a run, group and kind, with the quantiles in s; in the queue means in the primary one.
+    """The quantiles in s, with a row per run, group and kind of delay.
 
-    Empty where delays were not measured (``[measure]``, ``delays``).
+    "In the queue" means the primary queue. The table is empty if delays were not measured
+    (``[measure]``, ``delays``).
     """
     frames = [
         run.delays.filter(pl.col("queue").is_in(["", run.summary["queue"]])).select(

@@ -1,4 +1,4 @@
-"""Another discipline on what a gateway recorded: its arrivals at a link of the same rate."""
+"""Replaying a gateway's recorded arrivals to another discipline, on a link of the same rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bluewater.results.result import Result
 
 _LINK = {"queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params"}
-"""What a scenario's link can be made of; of others a capture does not know what they did."""
+"""Properties of a link that a scenario can copy; a capture does not show the others' effects."""
 
 
 def on_recording(
@@ -36,17 +36,17 @@ def on_recording(
     """Runs a discipline on the arrivals of a recording.
 
     Args:
-        recording: What a gateway recorded.
-        aqm: The discipline: a name, or a class in Python as a scenario names it.
-        queue: ``up`` or ``down``; the first with arrivals if not given.
-        settings: ``KEY=VALUE`` of the scenario that is run.
-        journal: Where to write down what becomes of each packet.
+        recording: A gateway's recording.
+        aqm: The discipline: a name, or a Python class as a scenario names it.
+        queue: ``up`` or ``down``; by default the first with arrivals.
+        settings: Settings ``KEY=VALUE`` of the scenario.
+        journal: The file for the fate of each packet.
 
     Returns:
-        The run; and of the recording the queue, its discipline, and what came of its packets.
+        The run; and the recording's queue, its discipline, and the fate of its packets.
 
     Raises:
-        InputError: It is no recording, or its link cannot be simulated from a capture.
+        InputError: The file is no recording, or a scenario cannot reproduce its link.
     """
     if journal is not None:
         apart(Path(journal.path), recording, key="--to")
@@ -56,10 +56,10 @@ def on_recording(
         error.hint = _RECORDED
         raise
     if not facts.links:
-        raise InputError("no recording of a gateway", file=str(recording), hint=_RECORDED)
+        raise InputError("not a recording of a gateway", file=str(recording), hint=_RECORDED)
     arrived = packets.collected(packets.of_queue(rows, queue, recording), recording)
     if arrived.is_empty():
-        raise InputError("nothing arrived", file=str(recording))
+        raise InputError("the recording has no arrivals in this direction", file=str(recording))
     name = queue or arrived["queue"][0]
     arrived = arrived.filter(pl.col("queue") == name)
     link = facts.queues[name]
@@ -67,8 +67,8 @@ def on_recording(
     varying = {f"varying {of}" for of, course in courses.items() if course is not None}
     if other := sorted((link.keys() - _LINK) | varying):
         raise InputError(
-            f"the link's {', '.join(other)} cannot be made of a recording, only arrivals, rate, "
-            "delay and buffer: try the class in a scenario of the same link",
+            f"a replay to another discipline cannot reproduce the link's {', '.join(other)}, only "
+            "arrivals, rate, delay and buffer: use a scenario of the same link",
             file=str(recording),
             key=name,
         )
@@ -79,7 +79,7 @@ def on_recording(
         for key, value in parsed(settings).items():
             assign(table, key, value, "--set")
         _check_labels(table["queue"][0], recording)
-        # By its name alone: files are looked for from the working directory.
+        # A name without a folder, so that a class's file is found from the working directory.
         result = Scenario(table, origin=recording.name).prepared.run(packets=journal)
     return result, {
         "queue": name,
@@ -93,17 +93,17 @@ def on_recording(
 _RECORDED = "`bluewater gateway … --record run.arr` makes one"
 
 LOST = (
-    "of the recording's packets codepoints and hosts are not carried over, nor the numbers of "
-    "flows, by which hashes differ; random numbers are others"
+    "the replay lacks the packets' DSCPs and hosts, numbers flows anew (so hashes differ), and "
+    "draws other random numbers"
 )
-"""What a capture does not have, and a discipline that is not the gateway's own object."""
+"""Information that a capture lacks, or that only the gateway's own queue has."""
 
 _FLOWS_ALONE = {"diffserv": ("besteffort",), "isolation": ("flowblind", "flows")}
-"""Parameters of CAKE with which it looks at no codepoint and at no host."""
+"""Parameters with which CAKE ignores DSCPs and hosts."""
 
 
 def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
-    """Refuses a discipline that decides by what is not carried over."""
+    """Refuses a discipline that uses information which the replay lacks."""
     given = queue.get("params", {})
     labels = {each["name"]: each["labels"] for each in _core.catalog()["aqms"]}
     spared = queue["aqm"] == "cake" and all(
@@ -114,29 +114,29 @@ def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
             f"--set queue.0.params.{name}={each[-1]}" for name, each in _FLOWS_ALONE.items()
         )
         raise InputError(
-            f"{queue['aqm']} decides by codepoints or hosts of packets, which are not carried over",
+            f"{queue['aqm']} uses the packets' DSCPs or hosts, which a replay lacks",
             file=str(recording),
             key="queue.0.aqm",
-            hint=f"CAKE without them: {settings}"
+            hint=f"CAKE ignores them with {settings}"
             if queue["aqm"] == "cake"
-            else "`bluewater replay` without --aqm has them, with the gateway's own discipline",
+            else "`bluewater replay` without --aqm has them, for the recording's own discipline",
         )
 
 
 def _scenario(
     link: Mapping[str, Any], aqm: str, arrived: pl.DataFrame, capture: Path
 ) -> dict[str, Any]:
-    """A link like the recording's with another discipline, by the recording's clock.
+    """A link like the recording's with another discipline, on the recording's clock.
 
-    Timers of a discipline tick from 0 on, so that it matters when the first packet arrives. The end
-    is that of the last packet.
+    Times are not shifted, because a discipline's timers start at 0. The run ends with the last
+    packet.
     """
     same = aqm == link["aqm"]
     times = arrived["arrived_ns"], arrived["left_ns"]
     end = max(int(each.max() or 0) for each in times) + 1  # type: ignore[arg-type]
     begin = int(arrived["arrived_ns"].min() or 0)  # type: ignore[arg-type]
     ways = {"from": ["A"], "to": ["B"]}
-    # The first group's packets are those that a discipline is told to expect; it never sends one.
+    # Disciplines take their mean packet from the first group, so this one exists, but sends none.
     expected = {
         "transport": "cbr", "rate": "1kbit", "packet": f"{link.get('mean_packet', 1000)}B",
         "start": f"{end + 1}ns", **ways,

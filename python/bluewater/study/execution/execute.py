@@ -1,7 +1,7 @@
-"""Making many runs at once: in processes of this machine, or where an engine makes them.
+"""Making many runs at once: in processes of this machine, or by an engine.
 
-A run is a pure function from scenario to stored result, so an engine needs to know nothing but
-texts and keys. One that loses a process loses what that process had in hand.
+A run is a pure function from scenario to stored result, so an engine needs only texts and keys. If
+it loses a process, it loses only that process' current run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Shared:
-    """What the threads that feed the workers share."""
+    """State shared by the threads that feed the workers."""
 
     waiting: deque[Task]
     events: queue.Queue[Progress | Exception] = field(default_factory=queue.Queue)
@@ -43,10 +43,10 @@ class _Shared:
 
 
 AWAKE = 0.2
-"""Seconds between looks whether Ctrl-C was pressed, which wakes no wait if a library catches it."""
+"""Seconds between polls for Ctrl-C: a library may swallow SIGINT, and then no wait ends."""
 
 HERE = "here"
-"""The engine that is processes of this machine."""
+"""The name of the engine that uses processes of this machine."""
 
 
 def execute(
@@ -56,18 +56,18 @@ def execute(
     on_progress: Callable[[Progress], None] = lambda _: None,
     on: str = HERE,
 ) -> list[Failure]:
-    """Makes every task that the store does not hold yet; returns those that failed.
+    """Makes every task that the store lacks; returns those that failed.
 
-    A task whose process dies is named in the failures and the others go on. A damaged result is put
-    aside with a :class:`~bluewater.errors.DamagedWarning`, and made again. What measures real time
-    is always made here.
+    If a task's process dies, that task fails and the others continue. A damaged result is put aside
+    with a :class:`~bluewater.errors.DamagedWarning`, and made again. Runs that measure real time
+    are always made on this machine.
 
     Args:
-        tasks: What is to be made; one that is there twice is made once.
-        store: Where the results go.
+        tasks: The runs to make; duplicates are made once.
+        store: The store for the results.
         jobs: Parallel runs.
-        on_progress: Called with what happens.
-        on: ``here``, or the engine that makes them: see :func:`engine`.
+        on_progress: Called with each event.
+        on: ``here``, or another engine: see :func:`engine`.
 
     Raises:
         InputError: ``jobs`` is below 1, or the engine cannot be used.
@@ -98,16 +98,18 @@ def execute(
 
 
 def engine(on: str, jobs: int) -> Engine:
-    """What makes ``jobs`` runs at the same time where ``on`` says.
+    """The engine that makes ``jobs`` runs at a time.
 
-    ``here``; ``dask`` for a cluster of processes of this machine, or ``dask=ADDRESS`` for that of a
-    scheduler; ``slurm`` for job arrays.
+    ``on`` is ``here``, ``dask`` (a cluster of processes on this machine), ``dask=ADDRESS`` (a
+    scheduler's cluster), or ``slurm`` (job arrays).
 
     Raises:
-        InputError: There is no such engine, or what it needs is not installed.
+        InputError: There is no such engine, or it needs a missing package.
     """
     if jobs < 1:
-        raise InputError("no run would be made", key="jobs", value=jobs, allowed="1 or more")
+        raise InputError(
+            "not a number of parallel runs", key="jobs", value=jobs, allowed="1 or more"
+        )
     name, _, address = on.partition("=")
     if name == "dask":
         on_dask.check()
@@ -161,7 +163,7 @@ def _abandon(shared: _Shared, threads: Sequence[threading.Thread]) -> None:
 
 
 def _feed(shared: _Shared, store: Store) -> None:
-    """Hands tasks to one worker, a new one if it dies, until none wait."""
+    """Hands tasks to one worker until none wait; replaces a worker that dies."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         worker: subprocess.Popen[str] | None = None
         try:
@@ -216,7 +218,7 @@ def _make(task: Task, worker: subprocess.Popen[str], log: Any, shared: _Shared) 
         worker.stdin.write(json.dumps(asdict(task)) + "\n")
         worker.stdin.flush()
     except BrokenPipeError:
-        pass  # it died: reading says so too, and why is found below
+        pass  # the worker died: the read below fails too, and finds out why
     for line in worker.stdout:
         reply = json.loads(line)
         if "progress" in reply:

@@ -1,7 +1,7 @@
 """Runs on a Dask cluster.
 
-Workers that see the folder of the results write into it themselves: what they have finished is
-kept even if everything else dies. The others send the files of a run to who asked for it.
+Workers that see the results' folder write into it themselves: their finished runs are kept even if
+everything else dies. Other workers send a run's files to the client.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _DEATHS = 10
-"""Workers of a cluster of our own that may die under a run before it is given up."""
+"""Workers of our own cluster that may die under a run before the run is given up."""
 _IDLE_S = 60
-"""Seconds without work after which a cluster of our own ends: whoever asked for it is gone."""
+"""Seconds without work after which our own cluster ends, because its client is gone."""
 _ALONE_S = 60.0
-"""Seconds without any worker after which there is none to wait for."""
+"""Seconds without any worker after which waiting ends."""
 _POLL_S = 0.02
-"""Seconds between looks whether a run has finished."""
+"""Seconds between checks for finished runs."""
 _ASK_S = 1.0
-"""Seconds between looks whether there are workers."""
+"""Seconds between checks for workers."""
 _SEEN_S = 60.0
 """Seconds until a shared folder shows what another machine wrote into it."""
 
@@ -59,7 +59,7 @@ def make(
     with ExitStack() as stack:
         client = stack.enter_context(_client(address, jobs))
         beacon = stack.enter_context(_beacon(store))
-        # Names of this call alone: others may have other folders.
+        # Keys are unique to this call, because another call may have another folder.
         token = uuid4().hex[:12]
         tasks = {f"bluewater-{token}-{task.key}": task for task in pending}
         futures = client.map(
@@ -82,13 +82,13 @@ def make(
 
 
 def work(task: Task, root: str, beacon: str, share: str = "") -> dict[str, Any]:
-    """Makes a run, in a worker: what :func:`~bluewater.study.execution.worker.serve` says of it.
+    """Makes a run in a worker; returns :func:`~bluewater.study.execution.worker.serve`'s answer.
 
-    With ``files`` if the folder at ``root``, which holds the file ``beacon``, is not to be seen
-    from here.
+    The answer has ``files`` if this worker does not see the folder ``root`` with the file
+    ``beacon``.
     """
     if run_key(task.text, KINDS[task.kind].version()) != task.key:
-        problem = "the worker has another version of Bluewater, or of what it runs"
+        problem = "the worker has another version of Bluewater or of its programs"
         return {"error": {"kind": "run", "problem": problem}}
     if (Path(root) / beacon).exists():
         store = Store(Path(root), share)
@@ -100,7 +100,7 @@ def work(task: Task, root: str, beacon: str, share: str = "") -> dict[str, Any]:
 
 
 def _completed(futures: Sequence[Any], watch: _Watch) -> Iterator[tuple[Any, Any]]:
-    """Futures as they end, with what they hold; ``watch`` looks after the workers meanwhile."""
+    """Yields futures with their results as they end; calls ``watch`` meanwhile."""
     from distributed import as_completed  # noqa: PLC0415 - takes a second, and is not always there
 
     done = as_completed(  # type: ignore[no-untyped-call]
@@ -115,7 +115,7 @@ def _completed(futures: Sequence[Any], watch: _Watch) -> Iterator[tuple[Any, Any
 
 
 class _Watch:
-    """Whether a cluster has workers: Dask waits for some for ever."""
+    """Checks that a cluster has workers, because Dask would wait for them forever."""
 
     def __init__(self, client: Client, address: str) -> None:
         self.client = client
@@ -123,7 +123,7 @@ class _Watch:
         self.asked = self.seen = time.monotonic()
 
     def look(self) -> None:
-        """Raises an error if a cluster of our own has no worker, and warns of another's."""
+        """Raises an error if our own cluster has no worker; only warns for another's cluster."""
         now = time.monotonic()
         if now - self.asked < _ASK_S:
             return
@@ -135,14 +135,14 @@ class _Watch:
         problem = f"the Dask cluster has had no worker for {_ALONE_S:g} s"
         if not self.address:
             raise InputError(
-                f"{problem}: its processes died, or did not start",
+                f"{problem}: its processes died or never started",
                 key="on",
                 value="dask",
-                hint="what is finished is kept, and the same command goes on; --on here needs no "
+                hint="finished runs are kept, and the same command continues; --on here needs no "
                 "cluster",
             )
         self.seen = now
-        warnings.warn(f"{problem}: {self.address} is waited for", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{problem}: still waiting for {self.address}", RuntimeWarning, stacklevel=2)
 
 
 @contextmanager
@@ -160,13 +160,13 @@ def _client(address: str, jobs: int) -> Iterator[Client]:
         with client:
             yield client
         return
-    # Processes of their own: those of LocalCluster begin by running the caller's script again.
+    # Not LocalCluster, whose processes would run the caller's script again.
     with (
         SubprocessCluster(
             n_workers=jobs,
             threads_per_worker=1,
             dashboard_address=None,  # type: ignore[arg-type]
-            # Where the client was killed, nobody closes the cluster: it ends by itself.
+            # A killed client closes no cluster, so the cluster ends by itself.
             scheduler_kwargs={"allowed_failures": _DEATHS, "idle_timeout": f"{_IDLE_S}s"},
             worker_kwargs={"memory_limit": 0, "dashboard": False, "death_timeout": _IDLE_S},
         ) as cluster,
@@ -177,7 +177,7 @@ def _client(address: str, jobs: int) -> Iterator[Client]:
 
 @contextmanager
 def _beacon(store: Store) -> Iterator[str]:
-    """A file in the store, by which a worker knows that it sees the same folder."""
+    """A file in the store; a worker that finds it sees the same folder."""
     path = store.root / f".seen-{uuid4().hex}"
     path.touch()
     try:
@@ -187,7 +187,7 @@ def _beacon(store: Store) -> Iterator[str]:
 
 
 def _failure(task: Task, status: str, answer: Any, store: Store) -> Failure | None:
-    """What became of a task, by the state of its future and by what that holds."""
+    """The outcome of a task, from the state and result of its future."""
     if status != "finished":
         error = answer[1] if isinstance(answer, tuple) else answer
         return Failure(task, f"{type(error).__name__}: {error}" if error else status)
@@ -200,6 +200,6 @@ def _failure(task: Task, status: str, answer: Any, store: Store) -> Failure | No
     until = time.monotonic() + _SEEN_S
     while task.key not in store:
         if time.monotonic() > until:
-            return Failure(task, f"a worker wrote it, but it is not in {store.root}")
+            return Failure(task, f"a worker wrote the run, but {store.root} does not have it")
         time.sleep(0.5)
     return None

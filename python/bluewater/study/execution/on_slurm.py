@@ -1,8 +1,8 @@
 """Runs as job arrays of SLURM: each element makes a shard of the runs, one after the other.
 
-All elements write into the folder of the results, which their nodes see under the same path. What
-is missing when a job has ended (a node died, the time was over) is submitted again, as long as the
-last job finished some of it.
+All elements write into the folder of the results, which their nodes see under the same path. Runs
+that are missing when a job ends (a node died, or the time limit was reached) are submitted again,
+as long as the last job finished some runs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 TASKS = "tasks.jsonl"
 """The file of a job's folder that holds its runs."""
 _POLL_S = (0.5, 10.0)
-"""Seconds between two looks at a job, at first and at the most."""
+"""Seconds between two checks of a job: at first, and at most."""
 _SEEN_S = 30.0
-"""Seconds after a job's end until its results are to be seen."""
+"""Seconds after a job's end until a shared folder shows its results."""
 
 
 def failed(folder: Path, number: int) -> Path:
-    """The file that an element of the array writes at its end: runs that it could not make."""
+    """The file in which an element of the array lists runs that it could not make."""
     return folder / f"failed-{number}.jsonl"
 
 
@@ -46,7 +46,7 @@ def check() -> None:
             "SLURM is not here: there is no sbatch",
             key="on",
             value="slurm",
-            hint="run this where jobs are submitted, or use --shard in a job of your own",
+            hint="run this on a node that can submit jobs, or use --shard in your own job",
         )
 
 
@@ -72,7 +72,7 @@ def make(
             on_progress(Progress(failure.task, 1.0, failure))
         if len(waiting) == before:
             for task in waiting.values():
-                failures.append(Failure(task, f"its job ended without it: see {folder}"))
+                failures.append(Failure(task, f"its job ended without a result: see {folder}"))
                 on_progress(Progress(task, 1.0, failures[-1]))
             break
     return failures
@@ -85,7 +85,7 @@ def _submitted(
     jobs: int,
     on_progress: Callable[[Progress], None],
 ) -> list[Failure]:
-    """Submits what is waiting and takes out what was finished or failed when the job has ended."""
+    """Submits the waiting runs; when the job ends, removes those that finished or failed."""
     folder.mkdir(parents=True)
     lines = [json.dumps(asdict(task)) + "\n" for task in waiting.values()]
     (folder / TASKS).write_text("".join(lines), encoding="utf-8")
@@ -111,7 +111,7 @@ def _submitted(
     look()
     until = time.monotonic() + _SEEN_S
     while waiting and len(told) == count and time.monotonic() < until:
-        time.sleep(0.5)  # every element came to its end: what it wrote will be seen
+        time.sleep(0.5)  # every element ended regularly, so its results will appear
         look()
     if not waiting:
         shutil.rmtree(folder, ignore_errors=True)
@@ -119,7 +119,7 @@ def _submitted(
 
 
 def _submit(folder: Path, store: Store, count: int) -> str:
-    """The number of a job that makes the runs of a folder."""
+    """Submits a job that makes the runs of a folder; returns the job's number."""
     where = [str(folder), str(store.root.resolve()), store.share]
     part = [sys.executable, "-m", "bluewater.study.execution.part", *where]
     script = f"exec {shlex.join(part)} $SLURM_ARRAY_TASK_ID/{count}"
@@ -133,13 +133,13 @@ def _submit(folder: Path, store: Store, count: int) -> str:
             f"the job cannot be submitted: {done.stderr.strip()}",
             key="on",
             value="slurm",
-            hint="options of sbatch are set in its environment: SBATCH_PARTITION, SBATCH_ACCOUNT …",
+            hint="set options of sbatch in the environment: SBATCH_PARTITION, SBATCH_ACCOUNT …",
         )
     return done.stdout.strip().partition(";")[0]
 
 
 def _runs(job: str) -> bool:
-    """Whether any element of a job waits or runs; so it is, if the controller does not answer."""
+    """Whether any element of a job waits or runs; true if the controller does not answer."""
     command = ["squeue", "--noheader", "--format=%T", f"--jobs={job}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:

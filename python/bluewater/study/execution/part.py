@@ -1,7 +1,7 @@
-"""What an element of a job array does.
+"""The work of one element of a job array.
 
-``python -m bluewater.study.execution.part FOLDER STORE SHARE I/N`` makes the I-th of N
-shards of the tasks in a folder into a store, one after the other.
+``python -m bluewater.study.execution.part FOLDER STORE SHARE I/N`` makes the I-th of N shards of
+the tasks in a folder, one run after the other, into a store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bluewater.study.execution.task import Shard, Task
 
 
 def main() -> None:
-    """Makes the shard."""
+    """Makes the shard that the command line names."""
     folder, store = Path(sys.argv[1]), Store(Path(sys.argv[2]), sys.argv[3])
     shard = Shard.parse(sys.argv[4])
     lines = (folder / TASKS).read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""A run to make, and what becomes of it."""
+"""A run to make, and its events and failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Task:
         key: Its name in the store.
         text: Its canonical scenario.
         label: A name for people.
-        kind: Of which of :data:`bluewater.kinds.KINDS` it is.
+        kind: Its kind, one of :data:`bluewater.kinds.KINDS`.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Failure:
     """A run that could not be made, and why.
 
     Attributes:
-        skipped: Whether this machine does not allow it, so that it was not tried.
+        skipped: Whether it was not tried, because this machine does not allow it.
     """
 
     task: Task
@@ -44,7 +44,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Progress:
-    """Something happened to a task: ``fraction`` of it is done, at 1 it is finished."""
+    """Progress of a task: the ``fraction`` that is done; at 1 it is finished."""
 
     task: Task
     fraction: float
@@ -55,7 +55,7 @@ class Progress:
 class Shard:
     """One of ``count`` parts of all runs, counted from 1: every ``count``-th run.
 
-    Which runs are in it depends on what is planned, and not on what has been made.
+    The runs of a shard depend on the plan, not on the runs that exist already.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str, key: str = "--shard") -> Shard:
-        """The shard that a text such as ``2/5`` means."""
+        """Parses a text such as ``2/5``."""
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise InputError(
@@ -75,5 +75,5 @@ class Shard:
         return cls(int(found[1]), int(found[2]))
 
     def of(self, tasks: Sequence[Task]) -> list[Task]:
-        """Its part of these."""
+        """The shard's part of these tasks."""
         return list({task.key: task for task in tasks}.values())[self.number - 1 :: self.count]

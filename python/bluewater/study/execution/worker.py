@@ -1,8 +1,8 @@
 """The process that makes runs: reads tasks on stdin, writes results to a store.
 
-Both directions are JSON lines. In: a :class:`~bluewater.study.execution.task.Task`. Out, a
-number of ``{"progress": fraction}``, then what :func:`serve` says. It ends when stdin does, after
-the run in hand, and at once when its parent is gone; that alone decides on Ctrl-C.
+Both directions are JSON lines. Input: a :class:`~bluewater.study.execution.task.Task`. Output: some
+``{"progress": fraction}``, then the answer of :func:`serve`. The process ends after its current run
+when stdin ends, and at once when its parent is gone; only the parent handles Ctrl-C.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     store = Store(Path(sys.argv[1]), sys.argv[2])
-    # Whatever prints goes to stderr: the replies have a stream of their own.
+    # Redirect prints to stderr, so that stdout has only the answers.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -56,7 +56,7 @@ def serve(
 
 
 def _end_with(parent: int) -> None:
-    """A run may take for ever where its algorithm is somebody's own."""
+    """Ends the process when its parent is gone: a run with a user's class may never end."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

@@ -1,1 +1,1 @@
-"""Experiments, their claims and readings, and what claims depend on."""
+"""Experiments, their claims and readings, and the search of unknowns."""

@@ -1,19 +1,19 @@
-"""Claims: statements of a paper, what was measured instead, and the verdict.
+"""Claims: statements of a paper, the measured values, and the verdicts.
 
 A claim is measured in the standard reading of an experiment and in each of its stated readings. The
-measure gives one number a seed. In one reading, with three seeds or more, it is
+measure gives one number per seed. In one reading, with three seeds or more, the claim is
 
 - *reproduced* if the whole 95 % t-interval of the mean lies within ``holds``;
-- *partly* else, if the mean lies within ``holds`` or within ``partly``;
-- *not reproduced* else, or if any seed gives no number.
+- otherwise *partly*, if the mean lies within ``holds`` or within ``partly``;
+- otherwise *not reproduced*; also if any seed gives no number.
 
-With one or two seeds an interval says nothing, so the mean alone is compared and the verdict is
+With one or two seeds an interval says nothing: only the mean is compared, and the verdict is
 *provisional*, unless the value is a formula's.
 
 The verdict of the claim is the first of these that is true:
 
-- *needs full size*: the size says that it is too small for this claim, or leaves out the stated
-  readings of a claim that the standard one does not reproduce;
+- *needs full size*: the size declares itself too small for this claim, or the standard reading does
+  not reproduce the claim and the size leaves out its stated readings;
 - *reproduced*, in the standard reading;
 - *reproduced under a stated reading*, which is named;
 - *contradicted*: the claim comes with a proof that no reading can reproduce it;
@@ -43,7 +43,7 @@ MIN_SEEDS = 3
 """With fewer seeds a verdict is provisional."""
 
 AS_WRITTEN = "As it was first written for the paper's words, not moved since."
-"""Where the bound of a paper's claim comes from whose file says nothing else."""
+"""The default source of a bound, for a paper's claim whose file names no other."""
 
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _BOUND = re.compile(rf"(?P<relation><=|>=|<|>)\s*(?P<limit>{_NUMBER})")
@@ -51,7 +51,7 @@ _BETWEEN = re.compile(rf"between\s+(?P<low>{_NUMBER})\s+and\s+(?P<high>{_NUMBER}
 
 
 class Verdict(StrEnum):
-    """What became of a claim, the best first."""
+    """The verdict on a claim; the best first."""
 
     REPRODUCED = "reproduced"
     STATED = "reproduced under a stated reading"
@@ -80,7 +80,7 @@ class Bound:
             self.low, self.high, self.open = float(found["low"]), float(found["high"]), False
             if self.low > self.high:
                 raise InputError(
-                    "a bound that no number meets", value=text, allowed="the lower end first"
+                    "no number meets this bound", value=text, allowed="the lower end first"
                 )
         else:
             raise InputError(
@@ -91,21 +91,21 @@ class Bound:
 
     @property
     def told(self) -> str:
-        """It as it is written for people."""
+        """The interval as text for people."""
         return self.text.strip().replace("<=", "≤").replace(">=", "≥")
 
     def holds(self, value: float) -> bool:
-        """Whether a number lies within."""
+        """Whether a number lies within the interval."""
         if self.open:
             return self.low < value < self.high
         return self.low <= value <= self.high
 
 
 class Contradiction(Table, frozen=True):
-    """Why no reading can reproduce a claim.
+    """The proof that no reading can reproduce a claim.
 
     Attributes:
-        by: What shows it.
+        by: The kind of proof.
         why: The proof, in steps that a sceptic can follow.
     """
 
@@ -117,17 +117,17 @@ By: TypeAlias = Literal["times", "less", "after", "within", "percent"]
 
 
 class Drawn(Table, frozen=True):
-    """Where a claim stands in its plot.
+    """The place of a claim in its plot.
 
     Attributes:
-        panel: The title of the panel, if not of all.
-        x: At which x, if not at every one; two numbers are the ends of a stretch.
+        panel: The title of the panel, if the claim is not drawn in all.
+        x: Its x, if not every x; two numbers are the ends of a stretch.
         paper: The paper's number, in the axis' unit.
-        axis: Which axis its value is a number of.
-        scale: How many units of the axis a unit of its value is.
-        of: What its value is compared with: a line of the plot, or a number.
-        by: How: so many times it, so many percent less, so much after it, or at most so far from
-            it, as a difference (``within``) or in percent.
+        axis: The axis that its value belongs to.
+        scale: The factor from the value's unit to the axis' unit.
+        of: The reference that its value is compared with: a line of the plot, or a number.
+        by: How it is compared: as a multiple of the reference, as percent less, as a difference
+            after it, or as the greatest distance from it, absolute (``within``) or in percent.
     """
 
     panel: str = ""
@@ -141,7 +141,10 @@ class Drawn(Table, frozen=True):
     def __post_init__(self) -> None:
         if self.by != "times" and self.of is None:
             raise InputError(
-                "compared with nothing", key="drawn.by", value=self.by, allowed="with `of`"
+                "`by` needs a reference to compare with",
+                key="drawn.by",
+                value=self.by,
+                allowed="with `of`",
             )
         if self.axis == "x" and isinstance(self.of, str):
             raise InputError(
@@ -153,7 +156,7 @@ class Drawn(Table, frozen=True):
 
 
 class Claim(Table, frozen=True):
-    """A statement of a paper that a run bears out or does not.
+    """A statement of a paper that runs support or contradict.
 
     Attributes:
         id: Its name within the experiment.
@@ -161,18 +164,18 @@ class Claim(Table, frozen=True):
         paper: The paper's value or words.
         measure: SQL over :mod:`bluewater.results.tables` that gives ``seed`` and ``value``.
         unit: The unit of the value.
-        holds: Where the value must lie.
-        partly: Where it may lie for the claim to hold in part.
-        bound: Where the bound comes from: the paper's words, or an independent run.
-        origin: Who says it: the paper, or we.
-        note: What to know about how it is measured.
-        fitted: What of the experiment was chosen by the very number that is claimed, if anything
-            was: then that it is met is no evidence.
+        holds: The bound: the interval for the value.
+        partly: A wider interval, in which the claim holds in part.
+        bound: The source of the bound: the paper's words, or an independent run.
+        origin: Whose claim it is: the paper's or ours.
+        note: A remark on the measure.
+        fitted: The part of the experiment that was chosen to meet this very number, if any; meeting
+            the bound is then no evidence.
         plot: The plot that shows it.
-        drawn: Where its bound and the paper's number are drawn in that plot.
-        authors: What the authors' own program does where it was run, if the reader should know it
-            beside the verdict: that it does not meet the bound, above all.
-        cause: Why it is not reproduced, in a line, where that is known.
+        drawn: Where that plot draws its bound and the paper's number.
+        authors: The result of the authors' own program, if it matters for the verdict; above all if
+            it does not meet the bound.
+        cause: Why it is not reproduced, in a line, if known.
         contradicted: The proof that it cannot be reproduced, if there is one.
     """
 
@@ -195,7 +198,7 @@ class Claim(Table, frozen=True):
 
     @property
     def basis(self) -> str:
-        """Where the bound comes from, for each claim of a paper."""
+        """The source of the bound of a paper's claim."""
         return self.bound or (AS_WRITTEN if self.origin == "paper" else "")
 
 
@@ -207,7 +210,7 @@ class Measured:
         reading: Its name.
         estimate: ``None`` if a seed gave no number.
         verdict: One of *reproduced*, *partly* and *not reproduced*.
-        values: A number a seed.
+        values: One number per seed.
     """
 
     reading: str
@@ -218,14 +221,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim with what was measured.
+    """A claim with its measured values and its verdict.
 
     Attributes:
-        readings: The standard reading first, then those that were stated.
-        verdict: That of the claim.
-        under: The stated readings that it is reproduced, or partly met, under, if it is so only
-            there.
-        provisional: Too few seeds for an interval to count.
+        readings: The standard reading first, then the stated ones.
+        verdict: The verdict on the claim.
+        under: The stated readings in which it is reproduced or holds in part, if the standard
+            reading does not decide.
+        provisional: Whether there are too few seeds for an interval.
     """
 
     claim: Claim
@@ -236,23 +239,23 @@ class Finding:
 
     @property
     def measured(self) -> Estimate | None:
-        """What the standard reading gave."""
+        """The result in the standard reading."""
         return self.readings[0].estimate
 
     @property
     def decisive(self) -> Measured:
-        """What the verdict rests on: the standard reading, or the first that is named."""
+        """The result that decides the verdict: the standard reading's, or the first named one's."""
         return next((r for r in self.readings if r.reading in self.under), self.readings[0])
 
     @property
     def fitted(self) -> bool:
-        """Whether it is reproduced by something that was chosen by the number that is claimed."""
+        """Whether it is reproduced only because something was chosen to meet its number."""
         met = self.verdict in (Verdict.REPRODUCED, Verdict.STATED)
         return met and bool(self.claim.fitted)
 
     @property
     def refuted(self) -> bool:
-        """Whether a run shows what the file proves to be impossible."""
+        """Whether a run meets a claim that its file proves impossible."""
         return self.claim.contradicted is not None and any(
             each.verdict is Verdict.REPRODUCED for each in self.readings
         )
@@ -268,12 +271,12 @@ def judge(
     needs_full: bool = False,
     unread: bool = False,
 ) -> Finding:
-    """Measures a claim and decides on it.
+    """Measures a claim and finds its verdict.
 
     Args:
         claim: The claim.
         tables: The runs of all readings.
-        file: Where the claim is written.
+        file: The claim's file, for messages.
         readings: The stated readings that the claim is judged under.
         exact: Whether values do not depend on the seed.
         needs_full: Whether the size is too small for the claim.
@@ -289,7 +292,7 @@ def judge(
 
 
 def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:
-    """The verdict on a claim by those of its readings, and the readings that it rests on."""
+    """The verdict on a claim from its readings' verdicts, and the readings that decide it."""
 
     def stated(verdict: Verdict) -> list[str]:
         return [each.reading for each in found[1:] if each.verdict is verdict]
@@ -308,13 +311,13 @@ def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str
 
 
 def measure(claim: Claim, tables: Tables, file: str, reading: str) -> Measured:
-    """Measures a claim in one reading, whose runs these are."""
+    """Measures a claim in one reading, on that reading's runs."""
     key = f"claim.{claim.id}.measure"
     found = tables.query(claim.measure, ("seed", "value"), key, file)
     rows = dict(found.select("seed", "value").sort("seed").iter_rows())
     if len(rows) != found.height:
         raise InputError(
-            "the measure gives more than one row a seed", file=file, key=key, value=claim.measure
+            "the measure gives more than one row per seed", file=file, key=key, value=claim.measure
         )
     seeds = sorted({entry.seed for entry in tables.entries})
     values = {seed: _number(rows.get(seed)) for seed in seeds}
@@ -326,7 +329,7 @@ def measure(claim: Claim, tables: Tables, file: str, reading: str) -> Measured:
 
 
 def decide(measured: Estimate, holds: Bound, partly: Bound | None) -> Verdict:
-    """The rule of this module."""
+    """The verdict in one reading, by the rule in this module's description."""
     inside = holds.holds(measured.mean)
     if measured.count >= MIN_SEEDS:
         certain = holds.holds(measured.low) and holds.holds(measured.high)

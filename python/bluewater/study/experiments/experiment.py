@@ -49,11 +49,11 @@ class About(Table, frozen=True):
 
     Attributes:
         paper: The source, as it is cited.
-        figure: Which of its figures or tables.
-        question: What the experiment asks.
-        account: What the paper says; never what was measured.
-        finding: What we make of it, in words; the claims carry the numbers.
-        choices: What was chosen where the paper is silent, and why.
+        figure: Its figure or table.
+        question: The question of the experiment.
+        account: The paper's account; never a measurement.
+        finding: Our conclusion, in words; the claims carry the numbers.
+        choices: Our choices where the paper is silent, and why.
     """
 
     paper: str = ""
@@ -65,7 +65,7 @@ class About(Table, frozen=True):
 
 
 class SizeTable(Table, frozen=True):
-    """``[sizes.NAME]``, as it is written."""
+    """``[sizes.NAME]``, as written in the file."""
 
     seeds: Seeds | None = None
     settings: dict[str, Any] = msgspec.field(name="set", default_factory=dict)
@@ -76,14 +76,14 @@ class SizeTable(Table, frozen=True):
 
 @dataclass(frozen=True)
 class Size:
-    """How much of an experiment is run.
+    """A size of an experiment: the part of its runs to make.
 
     Attributes:
         seeds: The seeds, all different.
         settings: Dotted keys of the base scenario that this size sets.
-        axes: The points kept of an axis, for the axes that are thinned.
+        axes: The points to keep, for each axis that is thinned.
         readings: Whether stated readings are run beside the standard one.
-        needs_full: The claims on which this size says nothing.
+        needs_full: The claims that this size is too small for.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Size:
 
 
 class Sheet(Table, frozen=True):
-    """A table of a report: what a query gives, its columns as they are named there.
+    """A table of a report: the result of a query, with the query's column names.
 
     Attributes:
         reading: The reading whose runs it shows, or ``all``.
@@ -128,20 +128,20 @@ OWN_KEYS = frozenset(_Own.__struct_fields__)
 
 
 _NONE = Paper(cite="", title="", source="")
-"""The paper of an experiment that is of none."""
+"""The paper of an experiment that belongs to no paper."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment as it is written in its file.
+    """An experiment as its file defines it.
 
     Attributes:
-        paper: The paper that it is of.
-        section: The section of the paper, if that is said.
-        unknowns: What is left open, by the experiment or its section.
+        paper: Its paper.
+        section: The section of the paper, if the paper's file names one.
+        unknowns: The open questions, of the experiment or its section.
         readings: The stated readings, the experiment's own before its section's.
-        views: Queries that claims, plots and tables use as tables, by name; ``steps`` among them
-            where flows join in steps.
+        views: Queries that claims, plots and tables use as tables, by name; includes ``steps`` if
+            flows join in steps.
     """
 
     id: str
@@ -162,7 +162,7 @@ class Experiment:
 
     @property
     def exact(self) -> bool:
-        """Whether it evaluates a formula, for which one seed is as good as any."""
+        """Whether it evaluates a formula, whose value does not depend on the seed."""
         return "formula" in self.base
 
     def size(self, name: str) -> Size:
@@ -176,13 +176,13 @@ class Experiment:
         return [each.id for each in self.readings if not each.claims or claim.id in each.claims]
 
     def try_queries(self, entries: Sequence[Entry], store: Store) -> set[str]:
-        """Tries every query on empty tables: what cannot be asked is said before any run is made.
+        """Tries every query on empty tables, so that a wrong one fails before any run is made.
 
         Returns:
-            The tables that they ask, beside ``runs``.
+            The tables that the queries use, except ``runs``.
 
         Raises:
-            InputError: A query fails, or gives not the columns that are needed.
+            InputError: A query fails, or lacks a required column.
         """
         tables = Blank(entries, store, self.views)
         for claim in self.claims:
@@ -205,19 +205,19 @@ class Experiment:
         return self.cells_with(kept, reading.set_by(self.unknowns), f"reading.{reading.id}")
 
     def _kept(self, size: Size, reading: Reading) -> Size:
-        """What of a size is run in a stated reading."""
+        """The part of a size that is run in a stated reading."""
         axes = dict(size.axes)
         for axis in self.axes:
             if axis.name in reading.axes:
                 kept = axis.keep(reading.axes[axis.name], self.file, f"reading.{reading.id}.sweep")
                 there = [point.label for point in kept.points]
-                # What the full size leaves out of the standard reading a reading may still need.
+                # A reading may need points that the full size leaves out of the standard reading.
                 of_size = there if size.name == "full" else size.axes.get(axis.name, there)
                 axes[axis.name] = [label for label in of_size if label in there]
         return replace(size, axes=axes, seeds=size.seeds[: reading.seeds])
 
     def cells_with(self, size: Size, set_: Sequence[Mapping[str, Any]], key: str) -> list[Cell]:
-        """The cells of the sweep at a size with settings of unknowns (``key`` names them)."""
+        """The cells of the sweep at a size, with an unknown's settings (``key`` names them)."""
         plain, conditional = readings.split(set_)
         base = copy.deepcopy(dict(self.base))
         for name, value in {**size.settings, **plain}.items():
@@ -243,9 +243,9 @@ class Experiment:
         ]
 
     def plan(self, size: Size) -> list[tuple[Task, Entry]]:
-        """Every run of a size, checked, with its name in a store.
+        """Every run of a size, checked, with its key in a store.
 
-        A section's reading that changes no run here is left out: it is the standard one.
+        Leaves out a section's reading that changes no run here: it equals the standard one.
         """
         named = STANDARD if self.readings else None
         planned = standard = self.runs(self.cells(size), size, named)
@@ -257,18 +257,18 @@ class Experiment:
                 planned = planned + runs
             elif size.name == "full" and reading.id not in {each.id for each in joint}:
                 raise InputError(
-                    "a reading that changes nothing",
+                    "the reading changes no run",
                     file=self.file,
                     key=f"reading.{reading.id}",
-                    hint="what an axis sets goes before `set`; a condition such as "
-                    "'queue.0.aqm=sfb' puts settings after it",
+                    hint="an axis overrides `set`; a condition such as 'queue.0.aqm=sfb' makes its "
+                    "settings override the axis",
                 )
         return planned
 
     def runs(
         self, cells: Sequence[Cell], size: Size, reading: str | None
     ) -> list[tuple[Task, Entry]]:
-        """A run for each cell and seed."""
+        """Yields a run for each cell and seed."""
         planned = []
         marked = f"reading={reading}" if reading not in (None, STANDARD) else ""
         for cell in cells:
@@ -283,11 +283,11 @@ class Experiment:
         return planned
 
     def _texts(self, cell: Cell, size: Size, where: str) -> Iterator[tuple[Kind, str]]:
-        """The kind and the canonical text of a cell's runs, one a seed.
+        """The kind and the canonical texts of a cell's runs, one per seed.
 
-        Where a kind allows it the first is checked and the others are told from it.
+        If the kind allows it, only the first is checked, and the others are derived from it.
         """
-        # The title says nothing about the run: two experiments may share it.
+        # The title does not affect the run, so that two experiments may share it.
         table = {k: v for k, v in cell.scenario.items() if k != "title"}
         first: tuple[Kind, str] | None = None
         for seed in size.seeds:
@@ -303,7 +303,7 @@ def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
     try:
         return kind.check(table, file)
     except _core.ScenarioError as error:
-        # Its line is one of the text made for this cell, which nobody has written.
+        # The line would be one of this cell's generated text, not of the user's file.
         raise InputError(
             error.problem + (f" (in the cell {cell})" if cell else ""),
             file=file,
@@ -315,7 +315,7 @@ def _check(kind: Kind, table: Mapping[str, Any], file: str, cell: str) -> str:
 
 
 def _unquoted(value: Any) -> Any:
-    """A text that stands in quotation marks already, as in a file, without them."""
+    """Removes the quotation marks of a value that is quoted as in a file."""
     quoted = isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"'
     return value[1:-1] if quoted else value
 
@@ -331,10 +331,10 @@ def parse(
 
     Args:
         text: The TOML.
-        file: What it is called in messages. What the paper beside a file names, it may use.
+        file: Its name in messages. A real file may use the names in the ``paper.toml`` beside it.
         name: The name of the experiment, ``PAPER/NAME``.
-        folder: That of its paper, if it is of one.
-        settings: Dotted keys that are set in it, once names are filled in.
+        folder: Its paper's folder, if it belongs to a paper.
+        settings: Dotted keys to set after names are filled in.
     """
     of = paper.load(folder) if folder else _NONE
     beside = paper.load(Path(file).resolve().parent) if not folder and Path(file).is_file() else of
@@ -379,14 +379,14 @@ def _made(table: dict[str, Any], file: str, name: str, of: Paper) -> Experiment:
 
 
 def _ours(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """What is asked where there is no paper."""
+    """The question of an experiment without a paper."""
     return tuple(msgspec.structs.replace(each, origin="ours") for each in claims)
 
 
 def _views(
     given: Mapping[str, str], own: Mapping[str, str], of: Paper, file: str
 ) -> dict[str, str]:
-    """All views of an experiment, each behind those that it may use."""
+    """All views of an experiment, each after those that it may use."""
     for name in own:
         if name in of.views:
             raise InputError(
@@ -399,10 +399,10 @@ def _views(
 
 
 def _steps(base: Mapping[str, Any]) -> dict[str, str]:
-    """The view of an experiment whose flows join in steps: the series with the step of each sample.
+    """The view ``steps``, if flows join in steps: the series with the step of each sample.
 
-    A sample tells of the time up to it, so its middle decides. Whether the keys are right is
-    checked with the scenario.
+    A sample covers the interval before it, so the interval's middle decides. Wrong keys are
+    reported when the scenario is checked.
     """
     try:
         middle = seconds(base["measure"]["interval"]) / 2
@@ -415,7 +415,7 @@ def _steps(base: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _joint(section: Section, experiment: str) -> list[Reading]:
-    """The readings of a section, with the claims that they are judged for here."""
+    """A section's readings, with the claims of this experiment that they are judged for."""
     found = []
     for reading in section.readings:
         parts = [claim.partition("/") for claim in reading.claims]
@@ -426,12 +426,12 @@ def _joint(section: Section, experiment: str) -> list[Reading]:
 
 
 def check_names(made: Experiment) -> None:
-    """Refuses names that come twice, names that are taken, and names of what is not there."""
+    """Refuses duplicate names, reserved names, and references to unknown names."""
     readings.check(made.unknowns, made.readings, made.file)
     claims = [claim.id for claim in made.claims]
     for claim in claims:
         if claims.count(claim) > 1:
-            raise InputError("two claims of one name", file=made.file, key="claim", value=claim)
+            raise InputError("two claims have this name", file=made.file, key="claim", value=claim)
     named = [(f"reading.{each.id}.claims", each.claims) for each in made.readings]
     named += [(f"sizes.{each.name}.needs_full", each.needs_full) for each in made.sizes.values()]
     for key, ids in named:
@@ -448,10 +448,10 @@ def check_names(made: Experiment) -> None:
     for name in places:
         if places.count(name) > 1:
             raise InputError(
-                "two plots or tables of one name",
+                "two plots or tables have this name",
                 file=made.file,
                 key=f"plot.{name}",
-                allowed="a name of its own, which its files have",
+                allowed="a unique name, because files are named after it",
             )
     for stated in made.claims:
         _check_shown(stated, made)
@@ -459,29 +459,29 @@ def check_names(made: Experiment) -> None:
 
 
 def _check_columns(made: Experiment) -> None:
-    """Refuses views and axes whose names the results use themselves."""
+    """Refuses views and axes whose names the results use already."""
     for name in made.views:
         if name in RESERVED or not name.isidentifier():
             raise InputError(
-                "a view cannot be called so",
+                "a view cannot have this name",
                 file=made.file,
                 key=f"view.{name}",
-                allowed=f"a word of letters, digits and _ that is none of {', '.join(RESERVED)}",
+                allowed=f"a word of letters, digits and _, except {', '.join(RESERVED)}",
             )
     for axis in made.axes:
         if axis.name in COLUMNS or axis.name in aggregate.COLUMNS:
             raise InputError(
-                "a name that the results use themselves",
+                "the results have a column of this name",
                 file=made.file,
                 key=f"sweep.{axis.name}",
-                allowed="an axis of another name",
+                allowed="another name for the axis",
                 hint=f'as in {axis.name}_set = {{ key = "…", values = […] }}',
             )
     _check_kept(made)
 
 
 def _check_kept(made: Experiment) -> None:
-    """Refuses readings that keep points of an axis that is not there; a section's may."""
+    """Refuses readings that keep points of a missing axis, except a section's readings."""
     joint = {each.id for each in made.section.readings} if made.section else set()
     axes = [axis.name for axis in made.axes]
     for each in made.readings:
@@ -492,7 +492,7 @@ def _check_kept(made: Experiment) -> None:
 
 
 def _check_shown(claim: Claim, made: Experiment) -> None:
-    """Refuses a claim that is shown in a plot or a panel that is not there."""
+    """Refuses a claim that refers to a missing plot or panel."""
     plots = {plot.id: plot for plot in made.plots}
     key = f"claim.{claim.id}"
     there = plots if claim.drawn else [*plots, *(sheet.id for sheet in made.sheets)]
@@ -514,7 +514,7 @@ def _size(name: str, table: SizeTable, default: Size, file: str) -> Size:
 
 
 def root() -> Path:
-    """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, else the package's own."""
+    """The folder of experiments: ``BLUEWATER_EXPERIMENTS``, or else the package's own."""
     return Path(os.environ.get("BLUEWATER_EXPERIMENTS") or PACKAGE / "experiments")
 
 
@@ -534,7 +534,7 @@ def _natural(path: Path) -> tuple[int, str]:
 
 
 def _covers(several: str, one: str) -> bool:
-    """Whether a name is of several figures, as ``feng/fig6-8``, and the other of one of them."""
+    """Whether a name covers several figures, such as ``feng/fig6-8``, and ``other`` is one."""
     figure, figures = (
         re.fullmatch(r"(.*fig)(\d+)", one),
         re.fullmatch(r"(.*fig)(\d+)-(\d+)", several),
@@ -551,23 +551,23 @@ def load(name: str) -> Experiment:
         papers = {known_name.partition("/")[0] for known_name in files}
         wrong = unknown("experiment", name, {*files, *papers})
         if whole := next((each for each in files if _covers(each, name)), None):
-            wrong.hint = f"'{whole}' has it"
+            wrong.hint = f"'{whole}' includes it"
         raise wrong
     path = files[name]
     return parse(read_text(path), str(path), name, path.parent)
 
 
 def of_file(file: str) -> Experiment:
-    """One of one's own, whose folder is that of its paper, as it is of those of :func:`known`."""
+    """Loads a user's experiment; as for :func:`known` ones, its folder is its paper's."""
     path = Path(file)
     folder = path.resolve().parent
     return parse(read_text(path), file, f"{folder.name}/{path.stem}", folder)
 
 
 def select(name: str | None) -> list[Experiment]:
-    """The experiments meant by ``PAPER/NAME``, by ``PAPER``, or all of them but the suites.
+    """The experiments named by ``PAPER/NAME`` or ``PAPER``; without a name all but the suites.
 
-    A paper is named by its folder or as it is cited; what ends in ``.toml`` is a file.
+    A paper is named by its folder or its citation; a name that ends in ``.toml`` is a file.
     """
     if name is not None and name.endswith(".toml"):
         return [of_file(name)]

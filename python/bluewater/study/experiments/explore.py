@@ -1,4 +1,4 @@
-"""What the claims of a paper depend on: its unknowns searched, not guessed.
+"""Searching the unknowns of a paper, to see how its claims depend on them.
 
 The experiments of a section, or one alone, declare what their paper leaves open (see
 :mod:`bluewater.study.experiments.readings`). A *point* gives each unknown a value; the claims of
@@ -6,13 +6,13 @@ all the experiments are judged at it together. The search tries, as far as its b
 
 1. the standard values, and the readings that are stated;
 2. each other value alone;
-3. everything, if the budget allows it; else half of what is left as a Latin hypercube, which has
-   each value of an unknown equally often;
+3. every point, if the budget allows it; otherwise, with half of the remaining budget, a Latin
+   hypercube, which has each value of an unknown equally often;
 4. with the other half the neighbours of the best points, the best first.
 
-All points have the same seeds (common random numbers), and their runs lie in the store: a search
-that was stopped goes on, and takes the same way. Every ``hold_out``-th claim is not looked at until
-the search is over and a reading is chosen.
+All points have the same seeds (common random numbers), and their runs are kept in the store: an
+interrupted search continues on the same path. Every ``hold_out``-th claim is ignored until the
+search is over and a reading is chosen.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 
 SIZE = "explore"
-"""The size of a search: an experiment's own of this name, else the full one with three seeds."""
+"""The size of a search: the one of this name, or else the full size with three seeds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """An unknown that is searched.
+    """An unknown in the search.
 
     Attributes:
-        name: Its name, after its experiment's if it is that one's alone.
-        experiment: The experiment it belongs to; all of them if ``None``.
+        name: Its name, with its experiment's in front if it belongs to one.
+        experiment: The experiment it belongs to; ``None`` for the whole section.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Variable:
 
     @property
     def others(self) -> list[str]:
-        """The labels that are not the standard one."""
+        """The labels of its other values, without the standard one."""
         return [label for label in self.unknown.values if label != self.unknown.standard]
 
 
@@ -66,8 +66,8 @@ class Point:
     """A value for each unknown.
 
     Attributes:
-        choices: The labels that are not the standard ones, by variable.
-        reading: The stated reading that it is, whose further settings it has; a searched point
+        choices: The labels other than the standard ones, by variable.
+        reading: The stated reading, with its further settings, that the point is; a searched point
             has none.
     """
 
@@ -87,7 +87,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Item:
-    """A claim under search."""
+    """A claim in the search."""
 
     experiment: Experiment
     claim: Claim
@@ -101,14 +101,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Group:
-    """Experiments that are read in one way: those of a section, or one alone."""
+    """Experiments that share their readings: those of a section, or one alone."""
 
     title: str
     experiments: Sequence[Experiment]
 
     @cached_property
     def variables(self) -> list[Variable]:
-        """What is open, the section's before the experiments' own."""
+        """The unknowns, the section's before the experiments' own."""
         found: dict[str, Variable] = {}
         for experiment in self.experiments:
             shared = (
@@ -123,11 +123,11 @@ class Group:
 
     @property
     def possible(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return math.prod(len(each.unknown.values) for each in self.variables)
 
     def items(self, hold_out: int) -> list[Item]:
-        """The claims of its experiments, of which every so many-th is held out; none if 0."""
+        """The claims of its experiments; every ``hold_out``-th is held out, none if it is 0."""
         claims = [(each, claim) for each in self.experiments for claim in each.claims]
         return [
             Item(experiment, claim, hold_out > 0 and position % hold_out == hold_out - 1)
@@ -136,9 +136,9 @@ class Group:
 
 
 def groups(experiments: Sequence[Experiment]) -> list[Group]:
-    """The experiments by section; sections where nothing is open are left out.
+    """The experiments by section, without sections that have no unknowns.
 
-    So are experiments that measure real time: a search of one would take hours.
+    Experiments that measure real time are left out too: searching one would take hours.
     """
     found: dict[str, list[Experiment]] = {}
     titles: dict[str, str] = {}
@@ -158,7 +158,7 @@ def groups(experiments: Sequence[Experiment]) -> list[Group]:
 
 
 Row = dict[str, Measured]
-"""What was measured at a point, by claim."""
+"""The results at a point, by claim."""
 
 
 def _make(tasks: Sequence[Task], store: Store, jobs: int) -> dict[str, str]:
@@ -167,15 +167,15 @@ def _make(tasks: Sequence[Task], store: Store, jobs: int) -> dict[str, str]:
 
 @dataclass
 class Search:
-    """A search under way, and what it found.
+    """A search and its results.
 
     Attributes:
-        seed: Of the Latin hypercube; the runs have their own.
-        make: Makes runs into the store; gives those that failed, by their key, and why.
-        rows: What was measured at each point.
+        seed: Seed of the Latin hypercube; the runs have their own.
+        make: Makes runs into the store; returns the reasons of failed runs, by key.
+        rows: The results at each point.
         stated: The stated readings, by name.
-        designed: The points that were not chosen by what others gave.
-        failed: Runs that could not be made, by their key, and why.
+        designed: The points that were chosen without regard to other points' results.
+        failed: The reasons of failed runs, by key.
     """
 
     group: Group
@@ -199,7 +199,7 @@ class Search:
         return self.group.items(self.hold_out)
 
     def run(self) -> None:
-        """Searches until the budget is used up or there is nothing more to try."""
+        """Searches until the budget is used up or every point is tried."""
         self.stated = self._stated()
         self._try([Point(), *self.stated.values()])
         self._try(
@@ -231,7 +231,7 @@ class Search:
             short = experiment.id.rpartition("/")[2]
             for reading in experiment.readings:
                 if reading.settings and reading.id not in joint:
-                    continue  # its settings are for one experiment alone
+                    continue  # its settings belong to one experiment
                 standard = {each.name: each.standard for each in experiment.unknowns}
                 choices = {
                     name if name in shared else f"{short}: {name}": label
@@ -269,7 +269,7 @@ class Search:
         )
 
     def _next(self) -> list[Point]:
-        """The neighbours of the best point that has any left to try."""
+        """The untried neighbours of the best point that has any."""
         for best in self.ranked():
             if best.reading is None and (
                 near := [p for p in self._near(best) if p not in self.rows]
@@ -321,7 +321,7 @@ class Search:
         return experiment.runs(experiment.cells_with(size, set_, "unknown"), size, None)
 
     def sized(self, experiment: Experiment) -> Size:
-        """The size of an experiment, with the seeds that were asked for."""
+        """The size of an experiment, with the search's seeds."""
         if self.size == SIZE and SIZE not in experiment.sizes:
             full = experiment.size("full")
             size = replace(full, name=SIZE, seeds=full.seeds[:MIN_SEEDS])
@@ -330,7 +330,7 @@ class Search:
         return size if self.seeds is None else replace(size, seeds=tuple(self.seeds))
 
     def _judged(self, experiment: Experiment, entries: Sequence[Entry]) -> Row:
-        """The claims of an experiment; points that are the same runs share what was found."""
+        """Judges an experiment's claims; points with the same runs share the result."""
         key = (experiment.id, tuple(entry.key for entry in entries))
         if key not in self._known:
             there = [entry for entry in entries if entry.key not in self.failed]
@@ -360,11 +360,11 @@ class Search:
 
     @property
     def unseen(self) -> list[Item]:
-        """The claims that it does not."""
+        """The claims that the search holds out."""
         return [each for each in self.items if each.held_out]
 
     def ranked(self, items: Sequence[Item] | None = None) -> list[Point]:
-        """The points, best first: most claims met, most partly, fewest choices, first tried."""
+        """The points, best first: most claims met, then most partly, fewest choices, earliest."""
         wanted = self.seen if items is None else items
 
         def merit(point: Point) -> tuple[int, int, int]:
@@ -376,25 +376,25 @@ class Search:
 
     @property
     def standard(self) -> Point:
-        """The experiments as they stand."""
+        """The point of the standard values."""
         return Point()
 
     @property
     def best(self) -> Point:
-        """The joint reading that meets most of the claims that the search looks at."""
+        """The joint reading that meets most of the claims in the search."""
         return self.ranked()[0]
 
     @property
     def some(self) -> set[str]:
-        """The claims that some point meets."""
+        """The claims that at least one point meets."""
         return set().union(*(self.met(point) for point in self.rows))
 
     @property
     def cover(self) -> list[tuple[Point, int]]:
-        """Few points that meet together all that any does, with how many they do so far.
+        """Few points that together meet every claim that some point meets, with running counts.
 
-        The first is the best; each further one adds most (greedily, so that there may be a set
-        with one less).
+        The first is the best; each further one adds most. The choice is greedy, so a smaller set
+        may exist.
         """
         chosen: list[tuple[Point, int]] = []
         have: set[str] = set()
@@ -408,10 +408,10 @@ class Search:
         return chosen
 
     def sensitivity(self, item: Item, variable: Variable) -> float | None:
-        """How much of a claim's variance an unknown explains alone, 0 to 1.
+        """The share of a claim's variance that an unknown alone explains, 0 to 1.
 
-        The correlation ratio over the designed points, adjusted for what chance gives (ε²);
-        ``None`` if the value does not vary or too few points have one.
+        It is the correlation ratio over the designed points, adjusted for chance (ε²); ``None`` if
+        the value does not vary or too few points have one.
         """
         if variable.experiment not in (None, item.experiment.id):
             return None
@@ -435,7 +435,7 @@ class Search:
         return min(max(share, 0.0), 1.0)
 
     def alone(self, item: Item, variable: Variable) -> list[str]:
-        """The labels of an unknown with which the claim is met, all others being standard."""
+        """The values of an unknown that meet the claim, with all other unknowns standard."""
         points = {
             label: Point(((variable.name, label),))
             if label != variable.unknown.standard

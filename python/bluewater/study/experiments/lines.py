@@ -1,4 +1,4 @@
-"""The line of a key in a TOML text, for errors in what is checked after it was parsed."""
+"""Finding the line of a key in a TOML text, for errors found after parsing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = re.compile(r"(\"[^\"]*\"|[\w-]+)\s*[=.]")
 _NAME = re.compile(r"\b(?:id|name) = [\"']([^\"']*)[\"']")
 
 Place = tuple[set[str], ...]
-"""Where something stands: at each step its key or, in a list, its number from 0 and its name."""
+"""A path in a TOML text: at each step a key or, in a list, a number from 0 and a name."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def telling_lines(text: str, file: str) -> Iterator[None]:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """The line where a key stands, or else the nearest table or list that it is in."""
+    """The line of a key, or else of the nearest table or list around it."""
     steps = key.split(".")
     nearest, line_of_it = 0, None
     for line, place in _places(text):
@@ -44,8 +44,8 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 def _places(text: str) -> list[tuple[int, Place]]:
-    """Every line that begins a table, a key or an item of a list, with what begins there."""
-    # Only the length matters of a text that spans lines.
+    """Yields every line that begins a table, a key or an item of a list, with its path."""
+    # Of a text that spans lines only the length matters.
     flat = _STRINGS.sub(lambda found: '""' + "\n" * found[0].count("\n"), text)
     found: list[tuple[int, Place]] = []
     counts: dict[str, int] = {}
@@ -60,7 +60,7 @@ def _places(text: str) -> list[tuple[int, Place]]:
             names = {str(items), *_NAME.findall(written)[:1]}
             items += 1
             found.append((line, (*key, names)))
-            # The table that a row is for goes by the row's name.
+            # A table that was made from a row has the row's name.
             found.append((line, (*table[:-1], names)))
         elif named := _KEY.match(written):
             key, items = (*table, *({step} for step in named[1].strip('"').split("."))), 0
@@ -71,7 +71,7 @@ def _places(text: str) -> list[tuple[int, Place]]:
 
 
 def _table(name: str, listed: bool, counts: dict[str, int], last: Place) -> Place:
-    """The place of a table by its header: ``counts`` has how many there are so far of each list."""
+    """The path of a table by its header; ``counts`` has the length of each list so far."""
     place: Place = ()
     path = ""
     steps = [step.strip().strip('"') for step in name.split(".")]
@@ -80,7 +80,7 @@ def _table(name: str, listed: bool, counts: dict[str, int], last: Place) -> Plac
         place = (*place, {step})
         if listed and depth == len(steps):
             counts[path] = counts.get(path, -1) + 1
-            # What is in it is counted anew.
+            # Lists within it are counted anew.
             for inner in [each for each in counts if each.startswith(f"{path}.")]:
                 del counts[inner]
             place = (*place, {str(counts[path])})

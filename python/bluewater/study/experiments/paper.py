@@ -1,6 +1,6 @@
-"""Papers: how each is cited, its sections, and what they leave open for all their experiments.
+"""Papers: their citation, their sections, and the sections' unknowns.
 
-The file ``paper.toml`` in the folder of a paper's experiments.
+A paper is the file ``paper.toml`` in the folder of its experiments.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 FILE = "paper.toml"
 
 SCORE = ("discipline", "test", "seed", "delay_s", "goodput_bps")
-"""The columns of the view ``score``, by which an experiment has a part in a scorecard."""
+"""The columns of the view ``score``, with which an experiment takes part in a scorecard."""
 
 
 class Section(Table, frozen=True):
-    """A section of a paper whose experiments are one network, one TCP and one set of steps.
+    """A section of a paper, whose experiments share one network, one TCP and one method.
 
     Attributes:
         id: Its number or name.
         title: Its subject.
         experiments: The names of its experiments' files.
-        unknowns: What it leaves open for all of them (``[[section.unknown]]``).
+        unknowns: The unknowns of all of them (``[[section.unknown]]``).
         readings: Readings that all of them are judged under (``[[section.reading]]``).
     """
 
@@ -50,11 +50,11 @@ class Paper(Table, frozen=True):
         cite: The short name it is cited by.
         title: Its title.
         source: Authors, where it appeared, and when.
-        own: Whether it is no paper but questions of ours.
-        suite: Whether it is a suite of tests, made when it is asked for by name.
-        scorecard: The discipline that the others are compared with in a table over all its tests,
-            those of the views ``score`` of its experiments.
-        views: Queries that all of its experiments may use, behind their own (``[view]``).
+        own: Whether it is no paper but a set of our own questions.
+        suite: Whether it is a suite of tests, which is run only by its name.
+        scorecard: The baseline of the table over all its tests, which its experiments' views
+            ``score`` define.
+        views: Queries that all of its experiments may use, after their own (``[view]``).
         named: Values that its experiments may use by name (``[named]``), see
             :mod:`bluewater.study.experiments.templates`.
         sections: ``[[section]]``.
@@ -71,12 +71,12 @@ class Paper(Table, frozen=True):
     sections: tuple[Section, ...] = msgspec.field(name="section", default=())
 
     def section(self, experiment: str) -> Section | None:
-        """The section of an experiment, by the name of its file."""
+        """The section of the experiment with this file name."""
         return next((each for each in self.sections if experiment in each.experiments), None)
 
 
 def load(folder: Path) -> Paper:
-    """The paper of a folder of experiments; one without a file is known by the folder's name."""
+    """The paper of a folder of experiments; without ``paper.toml`` it has the folder's name."""
     path = folder / FILE
     if not path.exists():
         return Paper(cite=folder.name, title=folder.name, source="")

@@ -1,4 +1,4 @@
-"""What a plot shows, as written under ``[[plot]]`` of an experiment."""
+"""Plots, as written under ``[[plot]]`` of an experiment."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Scale(Table, frozen=True, kw_only=False):
 
     def __post_init__(self) -> None:
         if self.low is not None and self.high is not None and self.low >= self.high:
-            raise InputError("no axis", value=self.low, allowed="low below high")
+            raise InputError("not the range of an axis", value=self.low, allowed="low below high")
         ends = (end for end in (self.low, self.high) if end is not None)
         if self.scale == "log" and any(end <= 0 for end in ends):
-            raise InputError("no end of a log axis", value=self.low, allowed="ends above 0")
+            raise InputError("not an end of a log axis", value=self.low, allowed="ends above 0")
 
 
 class Panel(Table, frozen=True):
@@ -48,8 +48,8 @@ class Plot(Table, frozen=True):
         kind: ``spread`` draws the mean over seeds with a band from the least to the greatest,
             ``trace`` joins the first seed's points as they are, ``scatter`` shows them alone,
             ``bars`` draws a group of bars per x.
-        columns: Panels in a row; two if it is not said.
-        share_y: Which panels have the same y axis; none of a ``trace``, else all, if not said.
+        columns: Panels in a row; by default two.
+        share_y: Which panels share a y axis; by default none for a ``trace``, else all.
         reading: The reading whose runs it shows, or ``all``.
         panels: ``[[plot.panel]]``.
     """
@@ -72,5 +72,5 @@ class Plot(Table, frozen=True):
 
     @property
     def sharing(self) -> Sharing:
-        """Which panels have the same y axis."""
+        """Which panels share a y axis."""
         return self.share_y or ("none" if self.kind == "trace" else "all")

@@ -1,13 +1,13 @@
-"""What a paper leaves open, and the readings of it that are tried.
+"""Unknowns of a paper, and readings that choose their values.
 
-An experiment, or a section of a paper for all of its experiments, declares ``[[unknown]]``: what
-the paper does not say, with plausible values. A ``[[reading]]`` chooses values of them and is
-judged beside the standard reading, which is the experiment's file as it stands.
+An experiment, or a section of a paper for all of its experiments, declares an ``[[unknown]]``: a
+detail that the paper does not give, with plausible values. A ``[[reading]]`` chooses values of
+unknowns and is judged beside the standard reading, which is the experiment's file as it stands.
 
-What a value or a reading sets are dotted keys, as on an axis of a sweep, and stand before what the
-axes set. A key ``NAME=VALUE`` holds settings for the cells where an axis has this value, or a
-dotted key of the scenario does; they stand after what the axes set. ``NAME!=VALUE`` is met where
-it does not, or is not there; several conditions are joined by " & "::
+A value or a reading sets dotted keys, as an axis of a sweep does; the axes override them. Settings
+under a key ``NAME=VALUE`` apply only to cells where the axis or scenario key NAME has this value,
+and override the axes. ``NAME!=VALUE`` applies where NAME has another value or is missing. " & "
+joins several conditions::
 
     set = { "network.delay" = "10ms", "queue.0.aqm=sfb" = { "queue.0.params.increment" = 0.1 } }
 """
@@ -32,13 +32,13 @@ Settings = Mapping[str, Any]
 
 
 class Unknown(Table, frozen=True):
-    """Something that a paper does not say.
+    """A detail that a paper does not give.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         why: Why the values are plausible.
-        values: What each value sets, by its label.
-        standard: The label of the value that the experiment has as it stands.
+        values: The settings of each value, by its label.
+        standard: The label of the value that the experiment's file has.
     """
 
     name: str
@@ -48,21 +48,20 @@ class Unknown(Table, frozen=True):
 
 
 class Reading(Table, frozen=True):
-    """One way to read what a paper leaves open.
+    """One choice of values for a paper's unknowns.
 
     Attributes:
         id: Its name; not ``standard``.
-        title: What it is, in words.
-        why: What justifies it.
+        title: Its description.
+        why: Its justification.
         post_hoc: Whether it was chosen with the results in view.
-        choose: The value of each unknown that is not the standard one.
+        choose: The values other than the standard ones, by unknown.
         settings: Further settings, after those (``set``).
-        claims: The claims it is judged for, all if none is named. A section names them
+        claims: The claims it is judged for; by default all. A section names them
             ``EXPERIMENT/CLAIM``.
-        axes: The points kept of an axis, where an experiment has it (``sweep``): those that its
-            claims need.
-        seeds: The first so many of a size's seeds are run; all if not given. At least 3, so that
-            its verdicts have an interval.
+        axes: The points to keep of an axis (``sweep``), if an experiment has the axis.
+        seeds: The number of a size's seeds to run, from the first; by default all. At least 3, so
+            that its verdicts have an interval.
     """
 
     id: str
@@ -76,13 +75,13 @@ class Reading(Table, frozen=True):
     seeds: Annotated[int, msgspec.Meta(ge=3)] | None = None
 
     def set_by(self, unknowns: Sequence[Unknown]) -> list[Settings]:
-        """What it sets, in order."""
+        """Its settings, in order."""
         values = {each.name: each.values for each in unknowns}
         return [*(values[name][label] for name, label in self.choose.items()), self.settings]
 
 
 def check(unknowns: Sequence[Unknown], readings: Sequence[Reading], file: str) -> None:
-    """Refuses names that come twice, and values that are not declared."""
+    """Refuses duplicate names and undeclared values."""
     for what, names in (
         ("unknown", [each.name for each in unknowns]),
         ("reading", [STANDARD, *(each.id for each in readings)]),
@@ -94,7 +93,7 @@ def check(unknowns: Sequence[Unknown], readings: Sequence[Reading], file: str) -
                     file=file,
                     key=what,
                     value=name,
-                    allowed="a name that no other has, in the experiment and its section",
+                    allowed="a name that is unique in the experiment and its section",
                 )
     values = {each.name: each.values for each in unknowns}
     for each in unknowns:
@@ -111,7 +110,7 @@ def check(unknowns: Sequence[Unknown], readings: Sequence[Reading], file: str) -
 
 
 def split(every: Sequence[Settings]) -> tuple[dict[str, Any], list[tuple[str, Settings]]]:
-    """The settings of every cell, and the others with their conditions."""
+    """Splits settings into those of every cell and those under conditions."""
     plain: dict[str, Any] = {}
     conditional = []
     for settings in every:
@@ -124,7 +123,7 @@ def split(every: Sequence[Settings]) -> tuple[dict[str, Any], list[tuple[str, Se
 
 
 def apply(cell: Cell, conditional: Sequence[tuple[str, Settings]], file: str, key: str) -> Cell:
-    """The cell with the settings whose conditions it meets."""
+    """The cell with the conditional settings that apply to it."""
     if not conditional:
         return cell
     scenario = copy.deepcopy(dict(cell.scenario))

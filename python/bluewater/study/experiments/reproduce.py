@@ -1,4 +1,4 @@
-"""From experiments to findings: planning all runs at once, making them, judging the claims."""
+"""Reproducing experiments: planning all runs at once, making them, judging the claims."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one experiment.
+    """The results of one experiment.
 
     Attributes:
-        wall_s: Seconds from the start of its first run to the end of its last, this time; runs
-            that were there before cost nothing.
-        reused: How many of its runs were there before.
-        failures: Runs that could not be made; the findings are of the others.
-        kinds: Which kinds of runs it has.
+        wall_s: Seconds from the start of its first new run to the end of its last; kept runs cost
+            nothing.
+        reused: The number of its runs that were kept from before.
+        failures: Runs that could not be made; the findings leave them out.
+        kinds: The kinds of its runs.
     """
 
     experiment: Experiment
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass
 class _Clock:
-    """When the runs of one experiment went on."""
+    """The span of time in which one experiment's runs were made."""
 
     keys: frozenset[str]
     first: float | None = None
@@ -69,7 +69,7 @@ class _Clock:
 
 @dataclass(frozen=True)
 class Incomplete:
-    """An experiment of which a store lacks runs that could be made; how many it would have."""
+    """An experiment with runs that the store lacks and this machine could make."""
 
     id: str
     missing: Sequence[Task]
@@ -78,24 +78,25 @@ class Incomplete:
 
 @dataclass(frozen=True)
 class Plan:
-    """All runs of some experiments; one that several need is there once."""
+    """All runs of some experiments, without duplicates."""
 
     parts: Sequence[tuple[Experiment, Size, Sequence[tuple[Task, Entry]]]]
 
     @classmethod
     def of(cls, wanted: Sequence[tuple[Experiment, Size]]) -> Plan:
-        """Plans the experiments at their sizes; whatever is wrong with any is raised here."""
+        """Plans the experiments at their sizes; raises any error in one of them."""
         return cls([(experiment, size, experiment.plan(size)) for experiment, size in wanted])
 
     @property
     def tasks(self) -> list[Task]:
-        """Every different run."""
+        """Every run once."""
         return list({task.key: task for *_, runs in self.parts for task, _ in runs}.values())
 
     def complete(self, store: Store) -> tuple[Plan, list[Incomplete]]:
-        """The part of which a store has every run that this machine could make, and the others.
+        """Splits the plan into experiments that are complete in a store, and the others.
 
-        What this machine cannot make at all goes with the rest of its paper.
+        An experiment is complete if only runs are missing that this machine cannot make. If it
+        cannot make any, the experiment goes with the rest of its paper.
         """
         kinds = {task.kind for task in self.tasks}
         cannot = {kind for kind in kinds if KINDS[kind].missing()}
@@ -128,7 +129,7 @@ def reproduce(
     on_progress: Callable[[Progress], None] = lambda _: None,
     on: str = HERE,
 ) -> list[Outcome]:
-    """Makes what the store lacks of a plan, by an engine, and judges every claim.
+    """Makes the runs of a plan that the store lacks, and judges every claim.
 
     Every query is tried on empty tables before the first run.
     """
@@ -167,7 +168,7 @@ def reproduce(
 
 
 def _findings(experiment: Experiment, size: Size, tables: Tables) -> list[Finding]:
-    """Every claim with what was measured; none if the standard reading has no runs."""
+    """Every claim with its result; empty if the standard reading has no runs."""
     there = list(tables.parts)
     if STANDARD not in there:
         return []

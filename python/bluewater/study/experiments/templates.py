@@ -1,12 +1,12 @@
-"""Names and rows: what an experiment would otherwise say many times.
+"""Names and rows, which save an experiment from repetition.
 
 ``[named]`` in an experiment, or in the ``paper.toml`` of its folder, gives names to values. A text
-that is nothing but ``{NAME}`` stands for the value; a list takes the items of one that stands for
-a list. A table with ``as = "NAME"`` has the keys of the table of this name, and its own over them.
+that is exactly ``{NAME}`` stands for the value; within a list, a named list is spliced in. A table
+with ``as = "NAME"`` has the keys of the table with this name, and its own keys override them.
 
-A table in a list may have ``over``, a list of rows, and then stands for one table a row. Each
-``{NAME}`` in its texts is what the row has under this name, else what is named. Whatever else the
-row has is set in the table::
+A table in a list may have ``over``, a list of rows, and then stands for one table per row. Each
+``{NAME}`` in its texts is the row's value of this name, or else the named value. The row's other
+keys are set in the table::
 
     [[claim]]
     text = "{aqm}: the mean delay is below {limit} ms."
@@ -36,15 +36,15 @@ _DEEPEST = 64
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a file: keys, and numbers from 0 in lists."""
+"""The path of a value in a file: keys, and numbers from 0 in lists."""
 
 
 class Names:
-    """What is named for a file, to be filled into its tables.
+    """The named values of a file, which are filled into its tables.
 
     Args:
-        named: Values by their names; those of the file stand over those of its paper.
-        file: What the file is called in messages.
+        named: Values by name; the file's override its paper's.
+        file: The file's name in messages.
     """
 
     def __init__(self, named: Mapping[str, Any], file: str) -> None:
@@ -53,10 +53,10 @@ class Names:
 
     @classmethod
     def of(cls, table: dict[str, Any], file: str, shared: Mapping[str, Any] = _NOTHING) -> Names:
-        """Takes ``[named]`` out of a file's table; what it names stands over what is shared.
+        """Takes ``[named]`` out of a file's table; its names override the paper's.
 
         Raises:
-            InputError: It is no table.
+            InputError: ``named`` is no table.
         """
         own = table.pop("named", {})
         if not isinstance(own, dict):
@@ -66,15 +66,15 @@ class Names:
         return cls({**shared, **own}, file)
 
     def filled(self, value: Any, path: Path = (), row: Mapping[str, Any] | None = None) -> Any:
-        """A value of the file with the names and rows in it replaced.
+        """Replaces the names and rows in a value of the file.
 
         Args:
             value: Any value of TOML.
-            path: Where it stands.
-            row: The row that it is filled for, if it is part of a table with ``over``.
+            path: Its path in the file.
+            row: The row to fill in, if the value is part of a table with ``over``.
 
         Raises:
-            InputError: A name is unknown, or stands for what does not fit in its place.
+            InputError: A name is unknown, or its value does not fit in this place.
         """
         if isinstance(value, str):
             return self._text_filled(value, path, row)
@@ -90,7 +90,7 @@ class Names:
         return value
 
     def _items(self, each: Any, path: Path, row: Mapping[str, Any] | None) -> Iterator[Any]:
-        """What an item of a list stands for."""
+        """The values that an item of a list stands for."""
         if isinstance(each, dict) and isinstance(each.get(_OVER), list):
             yield from self._rows(each, path, row or {})
             return
@@ -103,7 +103,7 @@ class Names:
     def _rows(
         self, table: Mapping[str, Any], path: Path, outer: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        """A table with ``over``, once for each row; ``outer`` is the row of what it is part of."""
+        """Repeats a table with ``over`` for each row; ``outer`` is the row around the table."""
         template = self._with_base(table, path)
         rows = template.pop(_OVER)
         if not rows:
@@ -121,7 +121,7 @@ class Names:
             }
             for name in sorted(used - own.keys() - outer.keys() - self.named.keys()):
                 if any(name in each for each in rows):
-                    raise self._wrong(f"a row without '{name}', which others have", place)
+                    raise self._wrong(f"the row lacks '{name}', which other rows have", place)
             made = {
                 key: self.filled(each, (*path, key), {**outer, **own})
                 for key, each in based.items()
@@ -134,7 +134,7 @@ class Names:
         return {**self._base(table, path), **own}
 
     def _base(self, table: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """The table that one is ``as``, not filled; an empty one if there is none."""
+        """The table that ``as`` names, not filled in; empty without ``as``."""
         name = table.get(_AS)
         if not isinstance(name, str):
             return {}
@@ -152,7 +152,10 @@ class Names:
         value = self._value(name, path, row)
         if isinstance(value, dict | list):
             raise self._wrong(
-                "no part of a text", path, value=f"{{{name}}}", allowed="text and numbers"
+                "the name's value cannot be part of a text",
+                path,
+                value=f"{{{name}}}",
+                allowed="text and numbers",
             )
         return str(value)
 
@@ -171,7 +174,7 @@ class Names:
         return self.named[name]
 
     def _used(self, value: Any, seen: set[str]) -> set[str]:
-        """Every name in the texts of a value, and in those of what is named there."""
+        """Every name in the texts of a value, and in the values that they name."""
         if isinstance(value, str):
             for name in set(_NAME.findall(value)) - seen:
                 seen.add(name)

@@ -1,8 +1,8 @@
-"""How many claims of a paper hold, by how much has to be chosen for it.
+"""How many claims of a paper hold, from the strictest count to the loosest.
 
-A claim counts as reproduced if any reading meets it, so that two claims of one figure may stand on
-two networks. The counts here go from the strictest to the loosest: as the experiments stand and
-with nothing fitted, as they stand, the best one reading for all of a section, and some reading.
+A claim counts as reproduced if any reading meets it, so that two claims of one figure may need two
+different networks. The counts are: as the experiments stand with nothing fitted, as they stand,
+under the best single reading of a section, and under some reading.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = (
     "contradicted",
     "open",
 )
-"""What a row counts; each of the first five is at least as many as the one after it."""
+"""The heads of the counts; each of the first five is at least as large as the next."""
 
 ALL = "all papers"
 
@@ -39,7 +39,7 @@ class Judged:
     """A claim of a paper with its verdicts.
 
     Attributes:
-        readings: The verdict in each reading that it was measured in.
+        readings: The verdict in each measured reading.
     """
 
     experiment: Experiment
@@ -49,11 +49,11 @@ class Judged:
 
 
 Row = tuple[str, tuple[int, ...]]
-"""A paper, as it is cited, with the counts of :data:`COLUMNS`."""
+"""A paper's citation, with the counts of :data:`COLUMNS`."""
 
 
 def of_findings(experiment: Experiment, findings: Iterable[Finding]) -> list[Judged]:
-    """The claims of an experiment's paper that were judged; ours are left out."""
+    """The judged claims of an experiment's paper, without ours."""
     return [
         Judged(
             experiment,
@@ -67,11 +67,11 @@ def of_findings(experiment: Experiment, findings: Iterable[Finding]) -> list[Jud
 
 
 def together(claims: Sequence[Judged]) -> list[Row]:
-    """A row a paper, most claims first, and one for all; suites and what is ours are left out."""
+    """A row per paper, most claims first, and one for all; without suites and our questions."""
     papers: dict[str, list[Judged]] = {}
     for each in claims:
         paper = each.experiment.paper
-        # A size that is too small has no verdict.
+        # A size that is too small gives no verdict.
         if not paper.own and not paper.suite and each.verdict is not Verdict.NEEDS_FULL:
             papers.setdefault(paper.cite, []).append(each)
     rows = [(name, _counts(judged)) for name, judged in papers.items()]
@@ -100,17 +100,17 @@ def _counts(judged: Sequence[Judged]) -> tuple[int, ...]:
 
 
 def _best(judged: Sequence[Judged]) -> int:
-    """The most claims of a section that one of its readings meets."""
+    """The greatest number of a section's claims that one reading meets."""
     section = judged[0].experiment.section
     readings = (None, *(section.readings if section else ()))
     return max(sum(_meets(each, reading) for each in judged) for reading in readings)
 
 
 def _meets(claim: Judged, reading: Reading | None) -> bool:
-    """Whether a claim is met in a reading.
+    """Whether a reading meets a claim.
 
-    One that changes no run of the experiment is the standard one there; what a reading was not
-    stated for it does not meet.
+    A reading that changes no run of the experiment counts as the standard one. A reading that is
+    not judged for the claim does not meet it.
     """
     fallback = None if reading and reading.claims else claim.readings[STANDARD]
     name = reading.id if reading else STANDARD

@@ -1,7 +1,7 @@
 """The verdicts of the full size, kept beside the experiments.
 
-``make verdicts`` writes them from the runs of a full size. They stand beside what a smaller size
-says, and in the documentation.
+``make verdicts`` writes them from the runs of a full size. Reports of smaller sizes and the
+documentation quote them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ FILE = "verdicts.json"
 
 
 class Kept(Table, frozen=True):
-    """What the full size said of a claim.
+    """The full size's result for a claim.
 
     Attributes:
-        origin: Who says it: the paper, or we.
+        origin: Whose claim it is: the paper's or ours.
         text: The claim in words.
-        holds: The bound, as its file has it.
-        under: The readings that the verdict rests on, if it is not the standard one.
-        value: The mean in the reading that decides.
+        holds: The bound, as in its file.
+        under: The readings that decide the verdict, unless it is the standard one.
+        value: The mean in the deciding reading.
         spread: Half of its interval.
-        fitted: Whether something was chosen by the number that is claimed.
+        fitted: Whether something was chosen to meet the claimed number.
         readings: The verdict in each reading.
     """
 
@@ -55,7 +55,7 @@ class Kept(Table, frozen=True):
 
     @property
     def told(self) -> str:
-        """The verdict with what it rests on."""
+        """The verdict, with the readings that decide it."""
         under = f" ({', '.join(self.under)})" if self.under else ""
         return f"{self.verdict}{under}{', fitted' if self.fitted else ''}"
 
@@ -66,14 +66,14 @@ class Kept(Table, frozen=True):
 
 
 class Verdicts(Table, frozen=True):
-    """What a full size said.
+    """The kept results of a full size.
 
     Attributes:
-        core: The program that made the runs.
-        date: The day.
-        runs: How many runs there are; one that two experiments have counts twice.
+        core: The version of the core that made the runs.
+        date: The day of the runs.
+        runs: The number of runs; a run of two experiments counts twice.
         table: How many claims hold, by paper.
-        claims: Each claim, by ``EXPERIMENT CLAIM``.
+        claims: Each claim's result, by ``EXPERIMENT CLAIM``.
     """
 
     core: str
@@ -83,18 +83,18 @@ class Verdicts(Table, frozen=True):
     claims: dict[str, Kept]
 
     def of(self, name: str, claim: Claim) -> Kept | None:
-        """What is kept of a claim, as long as its bound is that of its file."""
+        """The kept result of a claim, unless its bound has changed."""
         kept = self.claims.get(f"{name} {claim.id}")
         return kept if kept and kept.holds == claim.holds.text else None
 
     def rows(self, papers: Collection[str]) -> list[Row]:
-        """The rows of some papers, as they are cited; of all of them with the sum."""
+        """The table's rows of the named papers; with the sum if all are named."""
         rows = [row for row in self.table if row[0] in papers]
         return list(self.table) if len(rows) > 1 and len(rows) == len(self.table) - 1 else rows
 
 
 def kept() -> Verdicts:
-    """What is kept; nothing where there is no file, as beside experiments of one's own."""
+    """The kept verdicts; empty without a file, as for your own experiments."""
     return _read(experiment.root() / FILE)
 
 
@@ -106,12 +106,12 @@ def _read(path: Path) -> Verdicts:
 
 
 def gather(folder: Path, core: str, date: str) -> Verdicts:
-    """The verdicts of the full size that a folder of results has, in the order of the experiments.
+    """Collects the verdicts of a full size from a folder of results.
 
     Args:
-        folder: What ``bluewater reproduce --out`` was given.
-        core: The program that made the runs.
-        date: The day that is written down.
+        folder: The folder of ``bluewater reproduce --out``.
+        core: The version of the core that made the runs.
+        date: The day to write.
     """
     claims: dict[str, Kept] = {}
     judged: list[Judged] = []

@@ -1,1 +1,1 @@
-"""Scenarios and sweeps, as text and as what is made of them."""
+"""Scenarios and sweeps, as text and as objects."""

@@ -1,4 +1,4 @@
-"""Scenarios: from files, text, tables or code; changed; and ready to run."""
+"""Scenarios: made from files, text, tables or code; changed; prepared to run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class Scenario:
-    """A scenario, checked when it is made and never changed.
+    """A scenario, checked when it is made and immutable.
 
     Its keys are those of [scenario files](formats.md#scenario-files); quantities are text with
     their unit, as there.
 
     Args:
         table: The keys as one mapping.
-        origin: What it is called in messages; captures are looked for beside it.
-        keys: More of them, by name.
+        origin: Its name in messages; captures are searched in its folder.
+        keys: More keys, by name.
 
     Raises:
-        ScenarioError: It is not valid; says key, value and what is allowed.
+        ScenarioError: It is not valid; the message has key, value and what is allowed.
 
     Example:
         ```python
@@ -83,10 +83,9 @@ class Scenario:
         origin: str = "<string>",
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Scenario:
-        """The scenario that a TOML text says, with some dotted keys set.
+        """Parses a TOML text, with some dotted keys set.
 
-        An error names the line of the text, unless it is a setting's own: one that the text alone
-        does not have, or with another value.
+        An error names the line of the text, unless a setting causes it.
         """
         TEXT.check("text", text, "Scenario.parse()")
         if not settings:
@@ -102,7 +101,7 @@ class Scenario:
             raise at_line(error, _line(error, text, origin)) from None
 
     def with_(self, settings: Mapping[str, Any] | None = None, /, **keys: Any) -> Scenario:
-        """Another scenario with some keys set: dotted ones in a mapping, those at the top by name.
+        """Returns a scenario with some keys set: dotted keys in a mapping, top-level keys by name.
 
         A number in a dotted key is an index into a list: ``{"queue.0.buffer": "50p"}``.
         """
@@ -119,21 +118,21 @@ class Scenario:
 
     @property
     def canonical(self) -> str:
-        """The TOML text with every default filled in: scenarios are equal if these are."""
+        """The TOML text with every default filled in; equal scenarios have equal texts."""
         return self._prepared.canonical
 
     @property
     def origin(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return self._prepared.origin
 
     @property
     def prepared(self) -> Prepared:
-        """Its run: what was checked is built, and is not built again to be run."""
+        """Its prepared run: the check has built the simulation, which the run uses."""
         return self._prepared
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a scenario does not change; with_({name}=…) makes another one")
+        raise AttributeError(f"a scenario is immutable; with_({name}=…) makes another one")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.canonical == other.canonical
@@ -192,7 +191,7 @@ def _line(error: ScenarioError, text: str, origin: str) -> int | None:
 
 
 def parsed(settings: Sequence[str]) -> dict[str, Any]:
-    """Dotted keys and their values, from ``KEY=VALUE`` each."""
+    """Parses settings ``KEY=VALUE`` to dotted keys and their values."""
     found = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -203,7 +202,7 @@ def parsed(settings: Sequence[str]) -> dict[str, Any]:
 
 
 def _literal(value: str) -> Any:
-    """A TOML value, or the text itself where it is none, as in ``20ms``."""
+    """Parses a TOML value; a text that is none, such as ``20ms``, stays a text."""
     try:
         return parse_table(f"value = {value}", "--set")["value"]
     except InputError:

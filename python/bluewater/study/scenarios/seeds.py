@@ -1,4 +1,4 @@
-"""Seeds that somebody asks for."""
+"""Parsing and checking seeds."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ if TYPE_CHECKING:
 
 _SEEDS = 2**64
 _MOST = 10**6
-"""As many are counted up or stand in a range; each is a run, so that nobody misses more."""
+"""Most seeds of a range or a count; each is a run, so nobody needs more."""
 
 _RANGE = re.compile(r"([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?")
 _LIST = "whole numbers and ranges separated by commas, as in 1,2,3 or 1-5"
 
 
 Seeds: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0)], ...] | str
-"""As a file has them: each, or a text such as ``1-20``."""
+"""Seeds as a file lists them: numbers, or a text such as ``1-20``."""
 
 
 def as_written(seeds: Seeds, key: str, file: str) -> tuple[int, ...]:
-    """The seeds that a file's ``key`` lists."""
+    """The seeds in a file's ``key``."""
     return listed(seeds, key, file) if isinstance(seeds, str) else distinct(seeds, key, file)
 
 
 def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[int, ...]:
-    """The seeds, refused if one comes twice: a repeated run would pass for an independent one."""
+    """Refuses repeated seeds: a repeated run would count as an independent one."""
     if not seeds:
-        raise InputError("there is no seed", file=file, key=key, value=[], allowed="one or more")
+        raise InputError(
+            "the list of seeds is empty", file=file, key=key, value=[], allowed="one or more"
+        )
     for seed in seeds:
         whole = isinstance(seed, Integral) and not isinstance(seed, bool)
         if not whole or not 0 <= int(seed) < _SEEDS:
@@ -53,10 +55,10 @@ def distinct(seeds: Sequence[Any], key: str, file: str | None = None) -> tuple[i
 
 
 def listed(text: str, key: str, file: str | None = None) -> tuple[int, ...]:
-    """The seeds of a text: numbers and ranges, both ends included, as ``1,2,3`` or ``1-5``.
+    """Parses numbers and ranges, both ends included, such as ``1,2,3`` or ``1-5``.
 
     Raises:
-        InputError: It is no such list, or names a seed twice or too many.
+        InputError: The text is no such list, repeats a seed, or has too many.
     """
     where: dict[str, Any] = {"file": file, "key": key, "value": text}
     ranges = []
@@ -73,17 +75,17 @@ def listed(text: str, key: str, file: str | None = None) -> tuple[int, ...]:
                 **where,
             )
         ranges.append(range(first, last + 1))
-    # Not len(), which has no room for the longest.
+    # Not len(), which overflows for the longest ranges.
     if sum(each.stop - each.start for each in ranges) > _MOST:
         raise InputError("too many seeds", allowed=f"{_MOST} at most", **where)
     return distinct([seed for each in ranges for seed in each], key, file)
 
 
 def counted(first: int, reps: int, keys: tuple[str, str]) -> tuple[int, ...]:
-    """So many seeds from the first on; ``keys``: what these two are called.
+    """Counts up ``count`` seeds from the first; ``keys`` names both arguments in messages.
 
     Raises:
-        InputError: There are none, too many, or they are no seeds.
+        InputError: The count is 0 or too large, or a seed is out of range.
     """
     if not 1 <= reps <= _MOST:
         raise InputError("not a number of seeds", key=keys[1], value=reps, allowed=f"1 … {_MOST}")

@@ -7,9 +7,9 @@ Three forms of an axis, all under ``[sweep]``::
     configuration.R1 = { "queue.0.aqm" = "red", "queue.0.params" = { w_q = 0.0002 } }
     configuration.B1 = { "queue.0.aqm" = "blue" }        # named variants: several keys at once
 
-Keys are dotted; a number in one is an index into a list. With ``unit`` the values are numbers,
-the scenario gets them as text with the unit, and the results keep the plain numbers. A queue
-discipline may be a class; results call it by its name.
+Keys are dotted; a number in one is an index into a list. With ``unit`` the values are numbers: the
+scenario gets them as text with the unit, and the results keep the plain numbers. A queue discipline
+may be a class; results use its name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """One value of an axis: how it is called in results and what it sets."""
+    """One value of an axis: its label in results, and its settings."""
 
     label: Label
     settings: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Axis:
     unit: str = ""
 
     def keep(self, labels: Sequence[Label], file: str, table: str) -> Axis:
-        """The axis with only these points, in the order given; ``table`` of the file has them."""
+        """The axis with only these points, in this order; ``table`` of the file lists them."""
         by_label = {point.label: point for point in self.points}
         for label in labels:
             if label not in by_label:
@@ -59,7 +59,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the cross product: a complete scenario and where it lies."""
+    """One point of the cross product: a complete scenario and its values of the axes."""
 
     axes: Mapping[str, Label]
     scenario: Mapping[str, Any]
@@ -95,7 +95,7 @@ class _Values:
 
 
 class _Keyed(Table, frozen=True):
-    """An axis with a key, as it is written."""
+    """An axis with a key, as written in the file."""
 
     key: str
     values: _Values
@@ -135,7 +135,7 @@ def _parse_axis(name: str, entry: Any, file: str) -> Axis:
 
 
 def _values(entry: Any) -> list[Any] | None:
-    """The values of a list, a tuple, a range or an array, as Python's own; None of what is none."""
+    """The values of a list, tuple, range or array as Python values; None for anything else."""
     for listing in ("tolist", "to_list"):  # NumPy, pandas; Polars
         if hasattr(entry, listing):
             entry = getattr(entry, listing)()
@@ -146,7 +146,7 @@ def _values(entry: Any) -> list[Any] | None:
 
 
 def plain(value: Any) -> Any:
-    """The same with Python's own numbers in place of NumPy's."""
+    """The value with Python numbers in place of NumPy's."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -160,7 +160,7 @@ def _label(value: Any, where: Mapping[str, Any]) -> Label:
     if isinstance(value, type):
         return value.__name__
     raise InputError(
-        "a value that cannot be a point of an axis",
+        "the value cannot be a point of an axis",
         **where,
         value=value,
         allowed="text, number or boolean",
@@ -181,7 +181,7 @@ def expand(base: Mapping[str, Any], axes: Iterable[Axis], file: str) -> Iterator
 
 
 def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
-    """Sets a dotted key in place; tables on the way are made, items of lists must exist."""
+    """Sets a dotted key in place; makes missing tables, but items of lists must exist."""
     if not isinstance(key, str):
         raise InputError(
             "not a key",
@@ -196,7 +196,7 @@ def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
         node = node.setdefault(step, {}) if isinstance(node, dict) else _item(node, step, key, file)
     if isinstance(node, dict):
         if last in ("aqm", "transport"):
-            node.pop("code", None)  # of the class that was there
+            node.pop("code", None)  # the text of the replaced class
         node[last] = copy.deepcopy(value)
     else:
         _item(node, last, key, file)
@@ -206,7 +206,7 @@ def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
 def _item(node: Any, step: str, key: str, file: str) -> Any:
     if not isinstance(node, list):
         raise InputError(
-            f"'{step}' is looked up in something that is neither a table nor a list",
+            f"'{step}' has a parent that is neither a table nor a list",
             file=file,
             key=key,
             value=node,

@@ -1,4 +1,4 @@
-"""Which TCP there is to choose from, and TCP as it is today."""
+"""The TCP variants to choose from, and modern TCP."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TCPS = tuple(each["name"] for each in _core.catalog()["transports"] if each["tcp
 """The transports that are TCP."""
 
 OWN = (LANGUAGE, "rust:")
-"""What the names of controllers of one's own begin with."""
+"""Prefix of the names of users' controllers."""
 
 PRESETS = ("linux", "modern")
-"""The sets of keys of TCP."""
+"""The presets of TCP."""
 
 
 def check(transport: str, key: str = "transport") -> None:
-    """Refuses what is no TCP; one with a controller of one's own is.
+    """Refuses a transport that is not TCP; a user's controller counts as TCP.
 
     Raises:
         InputError: There is no such TCP.
@@ -31,7 +31,7 @@ def check(transport: str, key: str = "transport") -> None:
 
 
 def preset(name: str, transport: str) -> dict[str, Any]:
-    """The keys of a group that has a preset, if there is one for its transport.
+    """The keys of a group with a preset, if its transport has one.
 
     Raises:
         InputError: There is no such preset.

@@ -1,4 +1,4 @@
-"""Tables of TOML read into declared structs; what does not fit is said with file, key and value."""
+"""Reading TOML tables into declared structs; errors name file, key and value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of an experiment; a key that it does not declare is refused."""
+    """Base of an experiment's tables; undeclared keys are refused."""
 
 
 def read(table: Any, kind: type[T], file: str, key: str = "") -> T:
-    """Makes a ``kind`` of a table; ``key`` is where the table stands in the file."""
+    """Converts a table to a ``kind``; ``key`` is the table's place in the file."""
     try:
         return msgspec.convert(table, kind, dec_hook=_own)
     except msgspec.ValidationError as error:
@@ -27,7 +27,7 @@ def read(table: Any, kind: type[T], file: str, key: str = "") -> T:
 
 
 def _own(kind: type[T], value: Any) -> T:
-    """Types that are no tables make themselves from what is written."""
+    """Converts a value for a type that is no table."""
     return kind(value)  # type: ignore[call-arg]
 
 
@@ -42,13 +42,13 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any, file: str, key:
     assert found is not None
     node, expected, names = table, kind, [key] if key else []
     for key_of, index_of in _STEP.findall(found["path"] or ""):
-        # An item of a mapping is not named by the path.
+        # The path does not name an item of a mapping.
         unnamed = index_of == "..."
         name = _unfit(node, _below(expected, index_of)) if unnamed else key_of
         index = "" if unnamed else index_of
         node = node[int(index)] if index else node[name]
         expected = _below(expected, name)
-        # An item of a list is known by its name where it has one.
+        # Name an item of a list by its own name if it has one.
         own = node.get("id", node.get("name")) if index and isinstance(node, dict) else None
         names.append(own if isinstance(own, str) else index or name)
     where: dict[str, Any] = {"file": file, "key": ".".join(names) or None}
@@ -71,17 +71,17 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any, file: str, key:
 
 
 def _unfit(table: dict[str, Any], kind: Any) -> str:
-    """The first key whose value is not of its kind."""
+    """The first key whose value has the wrong type."""
     for key, value in table.items():
         try:
             msgspec.convert(value, kind, dec_hook=_own)
         except msgspec.ValidationError:
             return key
-    raise AssertionError("every value is of its kind")
+    raise AssertionError("every value has its type")
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """The types that a value may have; that it may be left out is not one."""
+    """The types that a value may have, without None for a missing key."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return [each for each in typing.get_args(kind) if each is not types.NoneType]
     return [kind]
@@ -109,7 +109,7 @@ _WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a n
 
 
 def _words(kind: Any) -> str:
-    """What is allowed, in words."""
+    """The allowed values, in words."""
     told = []
     for each in _alternatives(kind):
         if typing.get_origin(each) is typing.Annotated:

@@ -2,13 +2,12 @@
 //! that says how to cut it (virtio specification §5.1.6), and leaves checksums to be filled in. A
 //! queue has to judge packets as they would be on the wire, so they are cut here.
 //!
-//! The header tells where the transport header is that is to be repeated, not what is before it. So
-//! that is walked through, from the outside in: IPv4, IPv6 with extension headers, IP in IP, GRE, and
-//! in UDP VXLAN, Geneve, GUE or IP itself. Of each packet all lengths, identifications and checksums
-//! on that way are made anew, as on a host that had sent it so. Where the way does not end at the
-//! transport header exactly, or holds what depends on the packet in ways that cannot be told from
-//! outside (AH, GRE with numbers, jumbograms), the super-packet is refused: it is never cut on a
-//! guess.
+//! The virtio header says where the transport header is that has to be repeated, but not which headers stand
+//! before it. So these are walked through, from the outside in: IPv4, IPv6 with extension headers, IP in IP,
+//! GRE, and in UDP VXLAN, Geneve, GUE or IP itself. Lengths, identifications and checksums of all these
+//! headers are computed for each packet, as a host would that sends single packets. The super-packet is
+//! refused, never cut on a guess, if the headers do not end at the transport header, or if one of them
+//! depends on the packet in an unknown way (AH, GRE with numbers, jumbograms).
 
 mod checksum;
 mod way;
@@ -66,7 +65,7 @@ pub fn cut(bytes: &mut [u8], layer: Layer, each: &mut impl FnMut(&[u8])) -> bool
     made
 }
 
-/// Cuts a frame, some packets at a time: whoever has another to look after needs not wait for all.
+/// Cuts a frame, some packets at a time, so that other work need not wait for all of them.
 #[derive(Debug)]
 pub struct Cutter {
     /// The next packet; its headers stay.
@@ -189,10 +188,10 @@ fn complete_sctp(packet: &mut [u8]) -> Option<()> {
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 const SCTP_CHECKSUM: usize = 8;
 
-/// Fills in the checksum of a whole packet that its sender's kernel has left unfilled, as far as that
-/// can be told without its word: TCP and UDP, where the sum of the pseudo-header stands in its place
-/// and the packet is not right as it is; SCTP, where 0 does. In tunnels, too, whose own checksums the
-/// kernel has made as if that were filled in.
+/// Fills in a checksum that the sender's kernel has left unfilled in a whole packet, without a virtio header
+/// that says so. For TCP and UDP it is unfilled if it holds the sum of the pseudo-header and is not right as
+/// it is; for SCTP, if it holds 0. So also in tunnels, whose own checksums the kernel has computed for the
+/// filled packet.
 pub fn complete_unsaid(frame: &mut [u8], layer: Layer) -> Option<()> {
     let mut ip = Ip::from(network(frame, layer)?);
     let mut outer = None;

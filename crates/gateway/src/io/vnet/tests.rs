@@ -430,8 +430,7 @@ fn a_pppoe_session_s_length_is_that_of_each_packet() {
     assert_eq!(count, 3);
 }
 
-/// What depends on the packet in ways that cannot be told from outside, or only looks like a
-/// tunnel: refused, not guessed.
+/// Headers that depend on the packet in an unknown way, or only look like a tunnel: refused, not guessed.
 #[test]
 fn tunnels_that_cannot_be_cut_are_refused() {
     let inner = packet(true, true, &[1; 3000]);

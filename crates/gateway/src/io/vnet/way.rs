@@ -122,8 +122,8 @@ pub(super) fn carried(frame: &[u8], ip: Ip) -> Option<usize> {
     })
 }
 
-/// The protocol behind an IP header and its extensions, and where that begins. Nothing of fragments
-/// and where that cannot be told.
+/// The protocol after an IP header and its extensions, and where it begins. Nothing for fragments, and where
+/// it is unknown.
 pub(super) fn behind(frame: &[u8], ip: Ip) -> Option<(u8, usize)> {
     let version = *frame.get(ip.at)? >> 4;
     if ip.v4 {

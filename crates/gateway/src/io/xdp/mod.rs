@@ -1,11 +1,11 @@
 //! Frames by AF_XDP: a program at the interface hands them over, in memory that this process shares
 //! with the kernel, before the kernel has done anything with them.
 //!
-//! The memory is cut into chunks of one size, a frame each. Four rings say whose a chunk is: *fill*
-//! gives chunks to the kernel, it puts frames into them and gives them back by *received*; *sending*
-//! gives frames to the kernel, and it gives their chunks back by *sent*. The kernel copies frames
-//! between these chunks and its own memory (copy mode), as it is told: it takes what is to be sent
-//! within a system call of ours, never at another time.
+//! The memory is cut into chunks of one size, a frame each. Four rings say whose a chunk is: *fill* gives
+//! chunks to the kernel, it puts frames into them and gives them back by *received*; *sending* gives frames
+//! to the kernel, and it gives their chunks back by *sent*. The kernel copies frames between these chunks and
+//! its own memory (copy mode), as we request: it takes frames to send within a system call of ours, never at
+//! another time.
 
 mod shared;
 
@@ -24,8 +24,8 @@ use crate::trouble::Trouble;
 const RECEIVING: u32 = 4096;
 /// Chunks for frames that go out.
 const SENDING: u32 = 1024;
-/// The most frames that are written before the kernel is told. It takes at most 32 of those that
-/// wait at a time: fewer are added than it takes, so that none stay.
+/// The most frames that are written before the kernel gets notice. It takes at most 32 of those that wait at
+/// a time: fewer are added than it takes, so that none stay.
 const BATCH: u32 = 16;
 /// Bytes that the kernel keeps free before a frame that comes in (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;

@@ -1,8 +1,8 @@
 //! Memory that is shared with the kernel, and the rings in it.
 //!
-//! A ring is an array of a power of two of entries, and two counters that wrap: how many entries were
-//! ever put in and taken out. Each has one writer. Whoever puts in writes the entries first and the
-//! counter after them (release); whoever takes out reads them in the other order (acquire).
+//! A ring is an array of a power of two of entries, and two counters that wrap: how many entries were ever
+//! put in and taken out. Each has one writer. The side that puts in writes the entries first and the counter
+//! after them (release); the side that takes out reads them in the other order (acquire).
 #![expect(unsafe_code, reason = "memory is shared with the kernel")]
 
 use std::io;

@@ -22,7 +22,7 @@ fn everything_is_written_in_order() {
     assert!(fs::read(&path).unwrap() == all);
 }
 
-/// What is being written to is not emptied by who comes second, by whatever name.
+/// A second gateway does not empty a file that the first one writes, by whatever name.
 #[test]
 fn a_file_has_one_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn a_file_has_one_writer() {
     assert_eq!(fs::read(&path).unwrap(), b"", "emptied once nobody writes there");
 }
 
-/// Who may read a file, as a group of administrators may, keeps nobody from writing to it.
+/// A user who may only read a file, as one of a group of administrators, keeps nobody from writing to it.
 #[test]
 fn a_reader_takes_no_lock_and_a_new_file_has_none() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,8 +95,8 @@ fn what_another_user_has_put_there_is_not_written_to() {
     Writer::create(&path("ours"), 1000, Gaps::Allowed).unwrap();
 }
 
-/// What was handed over before another file is in the one before, all else in the other; and the place that
-/// it had already is no other.
+/// Records handed over before the change to another file are in the old file, all others in the new one. A
+/// path that still leads to the present file changes nothing.
 #[test]
 fn a_writer_goes_on_in_another_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -92,12 +92,12 @@ names! {
     Window = "window": Carrier::Window;
 }
 
-/// What is told of the keys of a transport, and how they are read and checked. The compiler asks each for
-/// all of it.
+/// The facts about a transport's keys, and how they are read and checked; the compiler demands all from each
+/// transport.
 pub(in crate::traffic) trait Keys: DeserializeOwned {
-    /// What it carries beside `infinite`.
+    /// The applications that it carries besides `infinite`.
     const CARRIES: &'static [AppName];
-    /// What is allowed in place of what it does not carry.
+    /// For messages about another application: what is allowed instead.
     const CARRIES_ONLY: &'static str;
     /// Whether `infinite` flows have more to send than the network takes, at any time.
     const IS_GREEDY: bool;

@@ -136,12 +136,12 @@ pub struct Tcp {
     /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
     #[serde(default)]
     pub handshake: bool,
-    /// A SYN that is lost leaves an initial window of one packet and a first timeout of 3 s (RFC 5681
-    /// §3.1, RFC 6298 §5.7; in ns-2 the backoff stays, and `recovery` says the rest).
+    /// After a lost SYN the initial window is one packet and the first timeout 3 s (RFC 5681 §3.1, RFC 6298
+    /// §5.7; in ns-2 the backoff stays, and `recovery` sets the rest).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
-    /// A SYN that is sent again asks for no ECN, and the connection does without (RFC 3168 §6.1.1.1
-    /// allows it, Linux does it).
+    /// A retransmitted SYN asks for no ECN, and the connection goes on without (RFC 3168 §6.1.1.1 allows it,
+    /// Linux does it).
     #[serde(default)]
     pub ecn_fallback: bool,
     /// Every second packet is acknowledged, or one packet after this time; `0s`: each packet at
@@ -186,17 +186,17 @@ pub struct Tcp {
     /// Granularity of the retransmission timer (RFC 6298's G).
     #[serde(default = "granularity")]
     pub rto_granularity: Text<Duration>,
-    /// After four doublings of the timeout the next round trip measured begins the average anew
-    /// (RFC 6298 §5 allows it, ns-2 does it).
+    /// After four doublings of the timeout the next measured round trip restarts the average (RFC 6298 §5
+    /// allows it, ns-2 does it).
     #[serde(default)]
     pub forget_rtt: bool,
-    /// Round trips are measured by a clock that ticks every `rto_granularity`, in whole ticks (BSD, ns-2). Not with
+    /// Round trips are measured in whole ticks of a clock with period `rto_granularity` (BSD, ns-2). Not with
     /// `rack`.
     #[serde(default)]
     pub rtt_ticks: bool,
-    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates begin no repair until
-    /// more than all that had been sent by then is acknowledged (RFC 6582 §3.2 step 2, ns-2), not just as
-    /// much (RFC 6675 §5.1). If it is not given `newreno` has it and the others have not. Not with `rack`.
+    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates start no repair until
+    /// *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2), not just that much
+    /// (RFC 6675 §5.1). By default only `newreno` has it. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. The latter counts packets in flight
@@ -215,9 +215,9 @@ pub struct Tcp {
     /// with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
-    /// Acknowledgements echo timestamps of about a millisecond, which tell whether a packet that was sent
-    /// again had been lost, and its round trip (RFC 7323, RFC 3522). If it had not, the repair is undone: the window is what it was (RFC 4015,
-    /// Linux). With `rack` only.
+    /// Acknowledgements echo timestamps of about a millisecond, which show whether a retransmitted packet had
+    /// been lost, and its round trip (RFC 7323, RFC 3522). If it had not been lost, the repair is undone: the
+    /// window is restored (RFC 4015, Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
     /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC
@@ -235,8 +235,8 @@ pub struct Tcp {
     /// limit). Not for `bbr`, `bbr1` and a controller of your own.
     #[serde(default)]
     pub count_packets: bool,
-    /// The first 16 packets and two after a mark are acknowledged at once though acknowledgements are
-    /// delayed, and with `accecn` the first without a mark (Linux).
+    /// Even with delayed acknowledgements, the first 16 packets and two after a mark are acknowledged at
+    /// once, and with `accecn` also the first packet without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows
@@ -248,7 +248,7 @@ pub struct Tcp {
     /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
-    /// Limited transmit (RFC 3042); `bbr` and `bbr1` do it anyway, by what is under way.
+    /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
     #[serde(default = "yes")]
     pub limited_transmit: bool,
     /// A reduction of the window leaves whole packets, as in Linux.
@@ -332,7 +332,8 @@ impl TcpPreset {
             Self::Linux if name == TcpName::Prague => "",
             _ => "delayed_ack = \"40ms\"\n",
         };
-        // A model has windows of its own; Prague's are two packets at least and have fractions.
+        // A control with a model has windows of its own; Prague's have fractions and are two packets at
+        // least.
         let needs = name.needs();
         let of_window = match self {
             _ if needs.has_model => "",
@@ -415,7 +416,7 @@ impl Tcp {
         u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
     }
 
-    /// Whether repairs begin past a timeout only when more than what had been sent by then is acknowledged.
+    /// Whether, after a timeout, repairs wait until more is acknowledged than had been sent by then.
     pub fn repairs_past_timeout(&self) -> bool {
         self.repair_past_timeout.unwrap_or(self.name == TcpName::NewReno)
     }
@@ -454,7 +455,7 @@ impl Tcp {
         Ok(tcp)
     }
 
-    /// Takes back what nobody has `said` and what has no effect beside what was.
+    /// Resets defaults that have no effect beside the other keys, unless the scenario has `said` them.
     fn give_way(&mut self, said: impl Fn(&str) -> bool) {
         self.quick_acks &= said("quick_acks") || self.delayed_ack.0 > Duration::ZERO;
         self.restart_after_lost_syn |= !said("restart_after_lost_syn") && !self.handshake;
@@ -542,7 +543,7 @@ impl Tcp {
         self.check_recovery(at)
     }
 
-    /// Refuses ns-2's recovery where it cannot be, and what is part of it.
+    /// Refuses ns-2's recovery where it is impossible, and keys that it already implies.
     fn check_recovery(&self, at: &Place) -> Result<(), Complaint> {
         if self.recovery == Recovery::Standard {
             return Ok(());

@@ -7,11 +7,11 @@ use super::rtt::RtoBounds;
 
 /// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
 pub(super) const MOST_IN_A_BURST: u32 = 43;
-/// What the pacing rate sends in this time makes a burst, ns, if nothing else is asked for.
+/// A burst has as many packets as the pacing rate sends in this time, ns, by default.
 const TSO_QUANTUM: u64 = 1_000_000;
 /// Each of these in the least round trip halves what a burst may have beside that, ns.
 const SHORT_RTT: u64 = 512_000;
-/// The round trip that Prague treats shorter ones as, ns, if nothing else is asked for.
+/// Prague treats shorter round trips as this one, ns, by default.
 pub(super) const REFERENCE_RTT: u64 = 25_000_000;
 /// The rate that marks leave Prague, bytes a ns: 100 kbit/s.
 const LEAST_RATE: f64 = 12.5e-6;
@@ -156,8 +156,9 @@ pub struct Ecn {
     pub codepoint: Codepoint,
     /// What retransmissions carry (the same in RFC 2481; RFC 3168 §6.1.5 forbids it).
     pub again: Codepoint,
-    /// What SYNs and acknowledgements carry: the same where each mark is told (ECN++; RFC 3168 §6.1.1 and
-    /// §6.1.4 forbid it). No window gives way to a marked acknowledgement: its receiver sent no data.
+    /// The codepoint of SYNs and acknowledgements: that of data if each mark is echoed (ECN++; RFC 3168
+    /// §6.1.1 and §6.1.4 forbid it). No window gives way to a marked acknowledgement: its receiver sent no
+    /// data.
     pub control: Codepoint,
     /// What SYN-ACKs carry.
     pub syn_ack: Codepoint,

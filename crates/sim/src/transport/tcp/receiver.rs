@@ -104,8 +104,8 @@ impl Receiver {
             return AckWhen::Now;
         }
         self.unacknowledged += 1;
-        // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change
-        // of the echo is told at once, too.
+        // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change of the
+        // echo is reported at once, too.
         if filled || news || self.unacknowledged >= 2 {
             AckWhen::Now
         } else if self.quick > 0 {
@@ -123,8 +123,8 @@ impl Receiver {
         if o.ecn.echo != Echo::Counted {
             return self.on_data(seq, ce, reduced, delayed_ack);
         }
-        // RFC 9768 §3.2.2.5.1: the first of several marks is told at once, and where two packets are
-        // never left untold two marks are not. Linux tells of the first packet without one as well.
+        // RFC 9768 §3.2.2.5.1: the first of several marks is reported at once. Since two packets are never
+        // left unreported, two marks are not. Linux reports the first packet without a mark as well.
         let (changes, marks) = (ce != self.echoes(), (self.echo >> 1) + u8::from(ce));
         let tells = changes && (ce || o.acks.quick);
         self.echo = u8::from(ce != tells);

@@ -71,7 +71,7 @@ pub struct RtoBounds {
 }
 
 impl RtoBounds {
-    /// What is added to the smoothed round trip is at least `least`, not the timeout.
+    /// `least` bounds what is added to the smoothed round trip, not the timeout.
     pub fn above_srtt(self, least: u64) -> Self {
         Self { min: 0, granularity: self.granularity.max(least), ..self }
     }

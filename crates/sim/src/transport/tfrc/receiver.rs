@@ -45,7 +45,7 @@ pub struct Receiver {
     /// Since the last feedback, and between that and the one before.
     now: Count,
     before: Count,
-    /// The greatest rate that was told, packets per second.
+    /// The greatest rate reported so far, packets per second.
     most: f64,
     /// There was nothing to tell when the timer came last.
     silent: bool,
@@ -129,7 +129,7 @@ mod tests {
         // Ten packets in 100 ms.
         let (Some(feedback), next) = r.feedback(160 * MS, &O) else { panic!("no feedback") };
         assert_eq!((feedback.rate, next), (100.0, 260 * MS));
-        // Nothing came: nothing is told, but the next packet is answered at once.
+        // Nothing came: no feedback, but the next packet is answered at once.
         assert_eq!(r.feedback(260 * MS, &O), (None, u64::MAX));
         assert!(r.on_data(400 * MS, data(13, 100 * MS), &O));
     }

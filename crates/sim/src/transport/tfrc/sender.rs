@@ -23,9 +23,9 @@ pub struct Sender {
     root: f64,
     /// How many times as fast as the allowed rate says packets leave: R_sqmean/√R_sample.
     pace: f64,
-    /// The loss event rate that was told last.
+    /// The loss event rate of the last report.
     p: f64,
-    /// Receive rates that were told in the last two round trips, each with its time (X_recv_set).
+    /// Receive rates reported in the last two round trips, each with its time (X_recv_set).
     received: [Option<(f64, u64)>; 3],
     /// When the rate was doubled last, ns (tld).
     doubled: Option<u64>,

@@ -268,7 +268,7 @@ pub(crate) struct Sample {
     pub total_marks: u32,
     /// Packets marked since that packet was sent.
     pub marked_since: u32,
-    /// Nothing is being repaired, and no mark was told for a round trip.
+    /// Nothing is being repaired, and no mark was reported for a round trip.
     pub calm: bool,
 }
 
@@ -345,7 +345,7 @@ controls! {
 }
 
 impl Control {
-    /// Whether it is another than Reno, which has nothing to be told.
+    /// Whether it needs events: all controls but Reno do.
     #[inline(always)]
     pub(super) fn has_state(&self) -> bool {
         self.0.is_some()

@@ -11,11 +11,11 @@
 //! paced:                                    window/srtt, 3 % faster in the first half of a vrtt, then slower
 //! ```
 //!
-//! The window has fractions, below a packet as well. What is sent is paced by it; under way may be 3 % and a packet
-//! more (without RACK a packet), and two packets at least, so that the window does not hold back what pacing lets go. Growth goes on while
-//! an echo is answered. Before the first round trip is measured, which a handshake
-//! would do, packets are paced as if it were the reference (ours): a burst of ten that is not marks itself
-//! at 50 Mb/s, and ends slow start.
+//! The window has fractions, below a packet as well. The window paces the packets. So that it does not hold
+//! back packets that pacing lets go, 3 % and a packet more may be under way (without RACK a packet), and two
+//! packets at least. Growth goes on while an echo is answered. Before the first round trip is measured, which
+//! a handshake would do, packets are paced as for the reference of 25 ms (ours): a burst of ten that is not
+//! marks itself at 50 Mb/s, and ends slow start.
 //!
 //! The numbers are those of the authors' open implementation over UDP (L4STeam/udp_prague). It
 //! begins with alpha = 0 there, which lets the first slow start run into a full queue; here it

@@ -178,8 +178,8 @@ impl Core {
         self.available.saturating_sub(self.next)
     }
 
-    /// The window of a paced Prague: pacing bounds what it sends, the window only what is under way while nothing
-    /// comes back.
+    /// The window of a paced Prague, above `cwnd`: pacing bounds how fast it sends, and the window only
+    /// bounds how much is under way while no acknowledgement comes.
     #[inline(never)]
     fn loose_window(&self, o: &Options) -> u32 {
         let held = self.duplicates.min(o.recovery.limited_transmit);
@@ -202,8 +202,9 @@ impl Core {
         window.saturating_sub(self.next - self.una).min(given)
     }
 
-    /// Whether with so many packets `under_way` the window grows: it is full, or will be by what the sender
-    /// only holds back to space it (RFC 9002 §7.8). Behind a smaller window of the receiver it stays.
+    /// Whether the window may grow with so many packets `under_way`: it is full, or would be if the sender
+    /// did not space its packets (RFC 9002 §7.8). It does not grow where the receiver's window is the smaller
+    /// one.
     #[inline(always)]
     pub(super) fn uses_window(&self, under_way: u32, o: &Options) -> bool {
         f64::from(under_way) + 1.0 > self.cwnd
@@ -265,8 +266,9 @@ impl Core {
         }
     }
 
-    /// After idleness longer than a timeout: from the initial window (RFC 5681 §4.1), or from what is
-    /// left if each timeout halves it, and then up to near where it was in slow start (RFC 2861 §3).
+    /// After an idle period longer than a timeout, the window starts from the initial window (RFC 5681 §4.1);
+    /// or it is halved for each timeout of the period, and slow start takes it back to near the old window
+    /// (RFC 2861 §3).
     #[cold]
     fn restart(&mut self, now: u64, o: &Options) {
         let mut left = o.window.initial;

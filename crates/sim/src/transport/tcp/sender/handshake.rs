@@ -1,4 +1,4 @@
-//! The SYN, and what its answer tells.
+//! Sends the SYN and handles its answer.
 
 use super::super::options::Options;
 use super::{NEVER, Recovery, Sender, State};
@@ -35,8 +35,8 @@ impl Sender {
         core.restart_timer(now, o);
     }
 
-    /// The handshake is answered, as its `echo` says the SYN that was sent then, which came `marked`, and that
-    /// is told.
+    /// The SYN ACK arrives at `now`. Its timestamp `echo` tells which SYN it answers; `marked`: that SYN had
+    /// arrived with a mark.
     pub fn on_syn_ack(&mut self, now: u64, echo: u16, marked: bool, o: &Options) {
         let core = &mut self.core;
         if core.state != State::SynSent {

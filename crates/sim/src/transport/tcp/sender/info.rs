@@ -39,8 +39,8 @@ pub struct Info {
 }
 
 impl Sender {
-    /// The state for who compares this sender with others. It looks at each packet under way: not for each
-    /// acknowledgement.
+    /// The state, for comparison with other senders. The call looks at each packet under way, so it is too
+    /// slow to be made at each acknowledgement.
     pub fn info(&self) -> Info {
         let core = &self.core;
         let ((lost, resent), reordering) = match &self.recovery {

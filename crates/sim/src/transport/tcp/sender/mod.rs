@@ -1,8 +1,7 @@
 //! The sending half of a TCP connection.
 //!
-//! Sequence numbers count packets of one MSS. The sender is a state machine without I/O: it is told
-//! what arrives and what time it is, and asked what to send next until it has nothing
-//! ([`Sender::next`]).
+//! Sequence numbers count packets of one MSS. The sender is a state machine without I/O: its caller hands in
+//! what arrives and the time, and asks for the next packet until there is none ([`Sender::next`]).
 //!
 //! A connection finds and repairs losses by one of three sets of rules, each with a state of its own, which is
 //! chosen as it begins: duplicates as RFCs have them (`rfc.rs`), time (`rack/`), and what ns-2 does (`ns2.rs`).
@@ -57,7 +56,7 @@ pub struct Sender {
     recovery: Recovery,
 }
 
-/// How losses are found and repaired. What is larger or rarer is aside, so that the sender stays small.
+/// How losses are found and repaired. Larger or rarer parts are boxed, so that the sender stays small.
 #[derive(Clone, Debug)]
 enum Recovery {
     Rfc(Rfc),
@@ -174,14 +173,14 @@ impl Sender {
         self.core.cwnd
     }
 
-    /// What it has counted since it was made.
+    /// The counts since the sender was created.
     pub fn counts(&self) -> Counts {
         self.core.counts
     }
 
-    /// How long after a packet a paced sender sends the next, ns: a round trip over what the window
-    /// holds, less in slow start, where it is to double, up to half of the threshold; or as the control
-    /// says.
+    /// The gap between two packets of a paced sender, ns: the round trip divided by the packets in the
+    /// window. It is half as long in slow start up to half of the threshold, since the window doubles there.
+    /// A control may set it instead.
     pub fn pace(&self, now: u64) -> u64 {
         let Core { cwnd, ssthresh, ref control, .. } = self.core;
         let times = self.core.times(now);
@@ -236,8 +235,8 @@ impl Sender {
         self.core.timeout(o)
     }
 
-    /// The round trip that `packet`, which answers this connection and comes at `now`, is a sample of, ns,
-    /// as long as it is not handled. With RACK only that of a handshake.
+    /// The round trip, ns, that `packet` samples, an answer to this connection that arrives at `now`. To be
+    /// called before the packet is handled. With RACK only the handshake gives a sample here.
     pub fn sample(&self, now: u64, packet: &Packet) -> Option<u64> {
         let core = &self.core;
         let answers = match packet.payload {
@@ -362,7 +361,7 @@ impl Sender {
         }
     }
 
-    /// What is noted of a packet that is sent. Apart, so that nothing is prepared for it where nothing is.
+    /// Notes a packet that is sent. Apart, so that the common case prepares nothing for it.
     #[inline(never)]
     fn note_sending(&mut self, now: u64, seq: u32, again: bool, o: &Options, packet: &mut Packet) {
         if let Recovery::Rack(rack) = &mut self.recovery {

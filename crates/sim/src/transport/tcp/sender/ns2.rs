@@ -27,7 +27,7 @@ use crate::packet::{Packet, Payload};
 /// What these rules remember.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ns2 {
-    /// `end` at the last reduction or timeout; 0 behind a recovery.
+    /// `end` at the last reduction or timeout; 0 after a recovery.
     recover: u32,
     /// Past the highest packet retransmitted in this recovery.
     resent: u32,
@@ -111,7 +111,7 @@ impl Ns2 {
         core.duplicates = 0;
         self.timed_out = false;
         core.state = if core.next == core.end { State::Open } else { State::Loss };
-        // Also where nothing is under way: what it then runs out for is a pause.
+        // Also where nothing is under way: the timer then runs out to end a pause.
         core.restart_timer(now, o);
     }
 
@@ -171,7 +171,7 @@ impl Ns2 {
         } else {
             core.next
         };
-        // Behind a timeout what is acknowledged in a recovery is sent all the same, as in ns-2.
+        // After a timeout ns-2 sends packets again even if a recovery has acknowledged them.
         if seq >= core.available || seq >= core.una + o.window.receiver {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Losses told by duplicates: Reno (RFC 5681), NewReno (RFC 6582), selective acknowledgements (RFC 6675).
+//! Losses found by duplicates: Reno (RFC 5681), NewReno (RFC 6582), selective acknowledgements (RFC 6675).
 
 use super::super::control::{AckInfo, Event};
 use super::super::options::{Options, Variant};

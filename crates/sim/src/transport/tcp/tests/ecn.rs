@@ -52,9 +52,9 @@ fn with_ecn_timeouts_a_marked_sender_waits_longer_and_longer() {
     assert!(!next.is_empty(), "an unmarked packet ends it");
 }
 
-/// The packet that carries CWR is lost with all behind it. What is sent after the timeout carries CWR
-/// (RFC 3168 §6.1.2: a reduction for any reason is told), so that the receiver stops to echo a mark
-/// that was answered long ago.
+/// The packet that carries CWR is lost with all after it. The first packet after the timeout carries CWR (RFC
+/// 3168 §6.1.2: a sender reports a reduction for any reason), so the receiver stops echoing a mark that was
+/// answered long ago.
 #[test]
 fn a_timeout_tells_that_the_window_was_reduced() {
     for control in [TcpName::Reno, TcpName::Cubic] {
@@ -263,7 +263,7 @@ fn a_reduction_may_leave_whole_packets() {
     }
 }
 
-/// With exact echoes a mark is told once, however long the sender takes to answer.
+/// With exact echoes a mark is reported once, however long the sender takes to answer.
 #[test]
 fn exact_echoes_follow_the_marks() {
     let mut r = Receiver::default();
@@ -314,8 +314,8 @@ fn a_counter_tells_of_marks_whose_acknowledgements_were_lost() {
     }
 }
 
-/// RFC 9768 §3.2.2.5.1, with delayed acknowledgements: the first mark after none is told at once, the
-/// next with the second packet, and what comes after marks waits again.
+/// RFC 9768 §3.2.2.5.1, with delayed acknowledgements: the first mark after none is reported at once, the
+/// next with the second packet, and packets after marks wait again.
 #[test]
 fn the_first_of_several_marks_is_told_at_once() {
     let o = with_accecn(true).with(|o| o.acks.delay = 40 * MS);

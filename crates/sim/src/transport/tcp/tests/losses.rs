@@ -203,7 +203,7 @@ fn an_acknowledgement_that_moves_and_tells_of_a_gap_is_a_duplicate() {
     assert!(numbers(&p.send_all()).contains(&1));
 }
 
-/// RFC 6582 §3.2 step 2 is `newreno`'s unless it is told otherwise; `reno` and `sack` have their own rules.
+/// RFC 6582 §3.2 step 2 is `newreno`'s by default; `reno` and `sack` have their own rules.
 #[test]
 fn newreno_asks_for_more_than_was_sent_before_a_timeout() {
     let past = |keys: &str| {

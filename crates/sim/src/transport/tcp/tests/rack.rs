@@ -1,4 +1,4 @@
-//! Stories of losses that are told by time, of probes, and of repairs that were needless.
+//! Losses that are found by time, probes, and needless repairs.
 
 use super::*;
 
@@ -85,8 +85,8 @@ fn a_repair_that_leaves_a_packet_under_way_is_followed_by_the_next() {
     assert!(p.sender.cwnd() < 16.0 / 4.0 + 3.0, "{}", p.sender.cwnd());
 }
 
-/// As a repair ends, the oldest packet is one that was sent again and is under way: a loss behind it is
-/// told all the same (RFC 8985 §6.2, step 5).
+/// As a repair ends, the oldest packet is one that was sent again and is under way: a loss after it is found
+/// all the same (RFC 8985 §6.2, step 5).
 #[test]
 fn a_loss_behind_a_retransmission_is_told_before_that_arrives() {
     let (mut p, sent) = sixteen(with_rack());

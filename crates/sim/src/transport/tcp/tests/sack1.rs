@@ -119,7 +119,7 @@ fn an_echo_in_a_recovery_is_not_answered() {
     assert_eq!((p.sender.cwnd(), p.sender.counts().ecn_reductions), (8.0, 0), "its end");
 }
 
-/// What was lost behind an echo is repaired without a second reduction.
+/// A packet lost after an echo is repaired without a second reduction.
 #[test]
 fn a_repair_behind_an_echo_reduces_nothing() {
     let (mut p, sent) = sixteen(as_ns2());

@@ -110,7 +110,7 @@ fn each_timeout_of_idleness_halves_the_window() {
         assert!(p.deliver(&sent, &[], &[]).is_empty());
         let window = p.sender.cwnd();
         assert!((64.0..65.0).contains(&window), "{window}");
-        // What was sent last was sent a round trip ago.
+        // The last packet was sent a round trip ago.
         let timeout = p.sender.timeout(&p.o) as f64;
         p.now += (timeouts * timeout) as u64 - RTT;
         p.sender.offer(u32::MAX);

@@ -26,7 +26,7 @@ pub(super) struct Board {
     in_doubt: VecDeque<Sending>,
     doubt: Numbers,
     lost: Numbers,
-    /// Of `lost`, those that a model of the path was not told of, as far as it may be.
+    /// Of `lost`, the packets whose loss the model of the path still has to learn.
     untold: Numbers,
     /// Of `lost`, those that were sent again since the last timeout.
     repairs: u32,
@@ -128,7 +128,7 @@ impl Rack {
         }
     }
 
-    /// What is before `lost_before` is other than it was: what is `under_way` stands anew.
+    /// `lost_before` has moved back: sorts all packets `under_way` into the three sets again.
     #[cold]
     pub(super) fn stand_anew(&mut self, under_way: Range<u32>) {
         let una = under_way.start;
@@ -142,7 +142,7 @@ impl Rack {
         self.pass();
     }
 
-    /// The first that is lost of which a model was not told, as far as it may be; then it was.
+    /// Takes out the first lost packet whose loss the model of the path still has to learn.
     #[inline]
     pub(super) fn tell(&mut self) -> Option<u32> {
         let first = self.board.untold.first()?;
@@ -150,7 +150,7 @@ impl Rack {
         Some(first)
     }
 
-    /// The timer has run out: what was sent again before was so before that.
+    /// The timer has run out: packets sent again so far were sent before this timeout.
     pub(super) fn forget_repairs(&mut self) {
         (self.before_timeout, self.board.repairs) = (self.last, 0);
     }
@@ -197,8 +197,9 @@ mod tests {
     use crate::transport::tcp::sender::{Recovery, Sender, State};
 
     impl Sender {
-        /// Asserts that the scoreboard has what a look through the window finds, and that a model was
-        /// told of losses. Returns whether some are lost, may be, and were sent again since a timeout.
+        /// Asserts that the scoreboard agrees with a look at each packet of the window, and that a model
+        /// knows of the losses. Returns whether some packets are lost, may be lost, and were sent again since
+        /// a timeout.
         pub(in crate::transport::tcp) fn check_board(&mut self, has_model: bool) -> [bool; 3] {
             let Self { core, recovery: Recovery::Rack(rack) } = self else { panic!("RACK") };
             let missing: Vec<u32> =

@@ -3,15 +3,16 @@
 use super::{Core, Rack, State};
 use crate::transport::tcp::options::Options;
 
-/// It waits no longer after the last packet, ns.
+/// The longest wait after the last packet, ns.
 const MOST_WAIT: u64 = 1_000_000;
-/// So much of the window need not wait.
+/// A third of the window does not wait for more.
 const WINDOW_DIVISOR: u32 = 3;
 
 impl Rack {
-    /// Whether what may be sent waits for an acknowledgement, as it is less than a `burst` and less than a third of
-    /// the window. It does not where nothing was sent for a millisecond, or nothing comes back soon: the oldest
-    /// packet was sent less than half a round trip ago. A repair does not wait, nor the end of the data.
+    /// Whether the packets that may be sent wait for the next acknowledgement, since they are fewer than a
+    /// `burst` and than a third of the window. They do not wait if nothing was sent for a millisecond, or if
+    /// the next acknowledgement is far off: the oldest packet was sent less than half a round trip ago.
+    /// Repairs and the end of the data never wait.
     pub(in super::super) fn fills_burst(
         &self,
         core: &Core,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::transport::tcp::control::{Lost, Sample};
 
-/// What was known as a packet was sent.
+/// The state as a packet was sent.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sent {
     /// When the packet was sent whose arrival began the interval in which this one was.
@@ -17,9 +17,9 @@ struct Sent {
     lost: u32,
     in_flight: u32,
     app_limited: bool,
-    /// It is sent again.
+    /// It was sent again.
     again: bool,
-    /// Its loss was told.
+    /// The model knows that it was lost.
     told: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Delivery {
     delivered_at: u64,
     interval_from: u64,
     lost: u32,
-    /// What was sent before so much was delivered was limited by the application; 0: nothing.
+    /// Until `delivered` reaches this, samples count as limited by the application; 0: none do.
     pub(super) app_limited: u32,
     min_rtt: u64,
     /// The newest of what this acknowledgement is the first to acknowledge, when it was sent, and its
@@ -109,7 +109,7 @@ impl Delivery {
         self.newest.as_ref().map(|&(_, at, n)| (n, at))
     }
 
-    /// The sample of what [`Delivery::on_arrived`] told since the last.
+    /// The sample over the arrivals that [`Delivery::on_arrived`] has noted since the last sample.
     pub(super) fn sample(&mut self, now: u64) -> Sample {
         if self.delivered > self.app_limited {
             self.app_limited = 0;
@@ -139,7 +139,7 @@ impl Delivery {
         }
     }
 
-    /// The loss of packet `seq`, found at `now`, if it was not told yet.
+    /// The loss of packet `seq`, found at `now`, if the model does not know of it yet.
     pub(super) fn on_lost(&mut self, now: u64, seq: u32) -> Option<Lost> {
         let place = self.place(seq);
         let sent = &mut self.sent[place];

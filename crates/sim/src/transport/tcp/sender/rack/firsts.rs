@@ -1,14 +1,14 @@
-//! Since when packets that were sent again are under way.
+//! When packets that were sent again were first sent.
 //!
-//! Echoes of timestamps come round after [`ECHOES`]. One that comes later than that after a packet was sent
-//! first may be of another sending than it seems, and tells nothing.
+//! Echoes of timestamps repeat after [`ECHOES`]. If an echo comes later than that after a packet's first
+//! sending, it may belong to another sending than it seems, so it is not used.
 
 use std::ops::Range;
 
 use crate::packet::ECHOES;
 
-/// Of packets that were sent again: past the last of a window of them, and when the first of these was
-/// sent, or before. What is beyond the first such window is in the second.
+/// For packets that were sent again: the number past the last of a window of them, and a time no later than
+/// the first sending of them. Packets beyond the first such window are in the second.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Firsts([(u32, u64); 2]);
 

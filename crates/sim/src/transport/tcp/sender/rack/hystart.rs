@@ -8,8 +8,9 @@ use crate::transport::tcp::options::{Options, Pacing};
 /// eighth than the least (4 … 16 ms), or its acknowledgements come in one train for half of the least (and of a
 /// millisecond), for all of it if packets are paced.
 ///
-/// Below a window of sixteen nothing is noted: a train that began there is none, and its samples do not count. Once
-/// an end was found none is looked for until a timeout, which the least round trip begins anew with, too.
+/// Below a window of sixteen packets nothing is noted: neither trains nor samples that begin there count.
+/// Once an end was found, none is looked for until a timeout; the least round trip, too, is measured anew
+/// from a timeout on.
 #[derive(Clone, Default, Debug)]
 pub(super) struct HyStart {
     /// The round ends when this is acknowledged.
@@ -33,18 +34,18 @@ struct Sample {
     min_rtt: u64,
 }
 
-/// There was a timeout, and no sample since.
+/// No sample has come after a timeout.
 const UNKNOWN: u64 = u64::MAX;
 
 /// From this window on, packets; samples a round; spacing in a train, ns.
 const HYSTART_WINDOW: f64 = 16.0;
 const HYSTART_SAMPLES: u8 = 8;
 const HYSTART_SPACING: u64 = 2_000_000;
-/// What the acknowledgements of a burst may take longer, ns.
+/// How much later the acknowledgements of a burst may come, ns.
 const HYSTART_ACK_DELAY: u64 = 1_000_000;
 
 impl HyStart {
-    /// What a timeout leaves of it.
+    /// A timeout: an end may be found again, and the least round trip is measured anew.
     pub(super) fn forget(&mut self) {
         (self.found, self.floor) = (false, UNKNOWN);
     }

@@ -15,7 +15,7 @@ impl Rack {
         self.pass();
     }
 
-    /// What was sent before this was sent a round trip and `window` ago.
+    /// The time a round trip and `window` ago: packets sent before it are overdue.
     fn overdue(&self, now: u64, window: u64) -> u64 {
         (now + 1).saturating_sub(self.rtt + window)
     }

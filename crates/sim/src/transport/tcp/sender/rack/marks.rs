@@ -1,24 +1,24 @@
-//! What AccECN's counter tells the sender (RFC 9768).
+//! How the sender reads the counter of AccECN (RFC 9768).
 
 use crate::transport::tcp::receiver::FIRST_COUNT;
 
-/// Packets that the share of marks is the mean of, at most: about what the shortest round trips have.
+/// The most packets over which the share of marks is averaged: about those of the shortest round trips.
 const MEMORY: f32 = 32.0;
-/// Marks may be so much more frequent than they were lately. Eight where four are expected come in 5 % of cases
-/// (Poisson), more in fewer.
+/// How many times more frequent than lately marks are believed to be. Where four marks are expected, eight or
+/// more come in 5 % of cases (Poisson); where more are expected, twice as many are rarer.
 const SUDDEN: f32 = 2.0;
-/// Behind so many packets without an acknowledgement that tells exactly, these are thinned out on the way, or few by
-/// intention, rather than lost (appendix A.2.1). The appendix and Linux look at how many an acknowledgement is for in
-/// the mean, of which losses of half of them cannot be told apart.
+/// After so many packets without an exact acknowledgement, acknowledgements are taken for thinned out on the
+/// way, or few by intention, not for lost (appendix A.2.1). The appendix and Linux look at the mean number of
+/// packets for each acknowledgement, which cannot be told apart from the loss of half of them.
 const THINNED: u32 = 64;
 
-/// What the counter has told so far.
+/// The sender's reading of the counter so far.
 #[derive(Clone, Debug)]
 pub struct Marks {
     /// The marks, modulo eight (s.cep).
     told: u8,
-    /// The share of marks lately, and of how many packets. It begins as if one of two had been marked: nothing
-    /// is known, and every number of marks as likely as another.
+    /// The share of marks lately, and over how many packets. It begins as if one of two packets had been
+    /// marked: every number of marks is then as likely as another.
     share: f32,
     known: f32,
     /// Packets acknowledged since the share was learned.
@@ -32,15 +32,16 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// How many marks an acknowledgement with the field `ace` tells of that is the first to acknowledge
+    /// How many marks an acknowledgement reports with the field `ace`, which is the first to acknowledge
     /// `newly` packets.
     ///
-    /// Of fewer than eight it tells exactly, and these tell the share of marks. Of more the counter may have come
-    /// round unseen, where acknowledgements were lost or overtaken. Then it has as often as is likely under
-    /// prevailing conditions (§3.2.2.5.2, the safest likely case, by the formula of appendix A.2.1): for no more
-    /// marks than there were packets, nor [`SUDDEN`] times those that the share lets expect, and not at all where
-    /// nothing has told the share for long ([`THINNED`]). More marks than packets are believed: one may
-    /// have come twice. An acknowledgement of nothing new was overtaken and tells nothing.
+    /// For fewer than eight packets the number is exact, and such acknowledgements give the share of marks.
+    /// For more, the counter may have wrapped unseen, where acknowledgements were lost or overtaken. It is
+    /// then taken to have wrapped as often as is likely under prevailing conditions (§3.2.2.5.2, the safest
+    /// likely case, by the formula of appendix A.2.1): to no more marks than there were packets, to no more
+    /// than [`SUDDEN`] times those that the share predicts, and not at all if no exact number has come for
+    /// long ([`THINNED`]). More marks than packets are believed, since a packet may have come twice. An
+    /// acknowledgement of nothing new was overtaken and is not read.
     pub fn told(&mut self, ace: u8, newly: u32) -> u32 {
         if newly == 0 {
             return 0;
@@ -60,7 +61,7 @@ impl Marks {
         most - (most - least) % 8
     }
 
-    /// Of `newly` packets `marked` were marked.
+    /// Takes into the share that of `newly` packets `marked` were marked.
     fn learn(&mut self, marked: u32, newly: u32) {
         let [marked, newly] = [marked, newly].map(|n| n as f32);
         self.share = (self.share * self.known + marked) / (self.known + newly);
@@ -73,8 +74,9 @@ impl Marks {
 mod tests {
     use super::*;
 
-    /// Thirteen packets an acknowledgement, and no mark: as long as that is new it may have come round, then a
-    /// filter thins out. After some that are for one each, all of them marked, a jump counts again.
+    /// Thirteen packets an acknowledgement, and no mark: at first the counter may have wrapped, later a
+    /// filter must thin acknowledgements out. After acknowledgements of one packet each, all of them marked,
+    /// a jump counts again.
     #[test]
     fn what_is_thinned_out_for_long_has_not_come_round() {
         let mut marks = Marks::default();
@@ -87,8 +89,8 @@ mod tests {
         assert_eq!(marks.told(7, 13), 8);
     }
 
-    /// What is told of `packets`, of which a `share` is marked, evenly, where two are acknowledged together and
-    /// `lost` of a hundred acknowledgements are lost; and of how many marks.
+    /// The marks that the sender counts and those that there were: of `packets` a `share` is marked, evenly,
+    /// two are acknowledged together, and `lost` of a hundred acknowledgements are lost.
     fn lose(marks: &mut Marks, packets: u32, share: f64, lost: u32) -> (u32, u32) {
         let (mut random, mut newly, mut told, mut due) = (1u32, 0, 0, 0.0);
         let (mut counter, mut count) = (marks.told, 0);
@@ -121,8 +123,8 @@ mod tests {
         }
     }
 
-    /// Marks that set in all at once are told: with what is certain within a round trip of a hundred packets,
-    /// with what may have come round from the second on.
+    /// The sender learns of marks that set in all at once: in the first round trip of a hundred packets only
+    /// the certain ones, from the second on also those for which the counter has probably wrapped.
     #[test]
     fn marks_that_set_in_are_told_though_acknowledgements_are_lost() {
         for lost in [0, 20, 40] {
@@ -135,8 +137,8 @@ mod tests {
         }
     }
 
-    /// As many as half of them lost, or more, are told from a filter: where everything is marked, now and then one
-    /// that is for few packets says so.
+    /// Half of the acknowledgements lost, or more, are told apart from a filter: where everything is marked,
+    /// now and then an acknowledgement of few packets says so.
     #[test]
     fn marks_are_told_though_most_acknowledgements_are_lost() {
         for (lost, least) in [(40, 99), (50, 98), (60, 97), (70, 95)] {

@@ -1,13 +1,13 @@
 //! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937).
 //!
-//! A packet is lost if one that was sent later has arrived, the window of reordering ago: a quarter of
-//! the least round trip, and until packets were seen to overtake each other none from three selective
-//! acknowledgements on. So are retransmissions. A probe tells of losses at the end of what was sent.
-//! The window goes down in proportion to what arrives, after losses and after ECN echoes.
-//! Every acknowledgement is a sample of the round trip, if it is certain which sending it answers (Karn,
-//! RFC 6298 §3): that of a packet that was sent once, or with timestamps the one that the echo tells
-//! (RFC 7323 §4). Of each packet only the last sending's time is kept: of one before, the echo itself
-//! gives the time, to a tick. A backoff of the timeout ends with a sample, not before.
+//! A packet is lost if one that was sent later by more than the window of reordering has arrived. That window
+//! is a quarter of the least round trip; until packets were seen to overtake each other it is zero from three
+//! selective acknowledgements on. Retransmissions are lost by the same rule. A probe finds losses at the end
+//! of the data. The window goes down in proportion to the packets that arrive, after losses and after ECN
+//! echoes. Every acknowledgement is a sample of the round trip, if it is certain which sending it answers
+//! (Karn, RFC 6298 §3): the only sending of a packet, or with timestamps the sending that the echo names (RFC
+//! 7323 §4). Only the time of a packet's last sending is kept; for an earlier one the echo itself gives the
+//! time, to a tick. A backoff of the timeout ends with a sample, not before.
 //!
 //! With timestamps a repair ends as if it had never begun, once an acknowledgement echoes that what
 //! moved it was sent before: nothing had been lost (RFC 3522, RFC 4015; Linux). If what arrived first was
@@ -97,25 +97,25 @@ impl SentAt {
 /// What RACK knows of a connection, in packets and ns.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rack {
-    /// Of number n at place n modulo the length, a power of two. What is sent at one time is a nanosecond apart,
-    /// so that times are in the order of sending.
+    /// For number n at place n modulo the length, a power of two. Packets sent at the same time are noted a
+    /// nanosecond apart, so that times are in the order of sending.
     sent_at: Box<[SentAt]>,
     last: u64,
     board: Board,
     firsts: Firsts,
     /// When the last sent of what has arrived was sent.
     newest: u64,
-    /// The round trip of the last that an acknowledgement told of (RACK.rtt): of what it acknowledges, or else of what
-    /// it tells selectively, as in Linux.
+    /// The round trip of the last packet that an acknowledgement reported (RACK.rtt): of those below its
+    /// number, or else of those in its selective blocks, as in Linux.
     rtt: u64,
     least: Least,
     /// The least round trip, of `least`; 0 before the first sample.
     pub(super) min_rtt: u64,
     /// With AccECN.
     marks: Marks,
-    /// The last sample of the round trip, for who measures.
+    /// The last sample of the round trip, for measurements.
     pub(super) sample: Option<u64>,
-    /// What was sent before this and has not arrived is lost.
+    /// Packets sent before this that have not arrived are lost.
     lost_before: u64,
     /// Past the highest packet that has arrived (RACK.fack), and by how many packets one that was sent once came after
     /// a higher one at most.
@@ -135,27 +135,27 @@ pub(super) struct Rack {
     lost_before_then: u64,
     /// A reduction or a repair ends when everything below is acknowledged.
     recover: u32,
-    /// `end` at the last echo that was answered at once, or told to a model.
+    /// `end` at the last echo that was answered at once, or handed to a model.
     echoed_at: u32,
     /// Past the highest packet that was ever sent again, but for probes.
     resent: u32,
-    /// Before the repair that goes on.
+    /// The windows before the present repair.
     before_repair: Option<Windows>,
     /// When the last repair began, or the first of those that follow upon each other.
     repaired_since: u64,
     reduction: Reduction,
     start: HyStart,
-    /// What a model of the path is told.
+    /// The samples for a model of the path.
     delivery: Option<Delivery>,
-    /// The control is brought along, and what it is told beside.
+    /// Whether the control is the user's own, and what such a control learns besides.
     own: bool,
     aside: Aside,
     /// A reduction lowers the window at once.
     at_once: bool,
 }
 
-/// Whether what was sent at `sent`, to a tick, was sent before `at`. Two sendings of one tick are not told
-/// apart.
+/// Whether a packet sent at `sent` (known to a tick) was sent before `at`. Two sendings within one tick count
+/// as simultaneous.
 fn is_before(sent: u64, at: u64) -> bool {
     tick(sent) < tick(at)
 }
@@ -262,22 +262,22 @@ impl Rack {
     }
 }
 
-/// What an echo of a timestamp tells of the packet that moved an acknowledgement.
+/// When the packet was sent that moved an acknowledgement, by the timestamp that it echoes.
 #[derive(Clone, Copy)]
 struct MovedBy {
     /// About when it was sent, if that is certain.
     sent: Option<u64>,
-    /// That was before the repair that goes on.
+    /// It was sent before the present repair.
     late: bool,
 }
 
 impl Rack {
-    /// What is sent while something is being repaired.
+    /// The next packet while something is being repaired.
     #[inline(never)]
     pub(super) fn next(&mut self, core: &mut Core, o: &Options) -> Option<u32> {
         core.force = false;
         let new = core.has_more(o);
-        // One that had to wait may have had its answer (§7.2: it is for a tail of which nothing is heard).
+        // A probe that had to wait may be needless by now: it is for a tail of which nothing is heard (§7.2).
         if self.probe.take() && core.sacked.ones() == 0 {
             return self.send_probe(core, new);
         }
@@ -392,7 +392,7 @@ impl Rack {
         }
     }
 
-    /// What the `echo` of a timestamp tells, if it is certain what it is of.
+    /// Reads the `echo` of a timestamp, if it is certain to which sending it belongs.
     #[inline]
     fn moved_by(&self, core: &Core, now: u64, acked: u32, echo: u16, o: &Options) -> MovedBy {
         let certain = o.recovery.timestamps && acked > 0 && !self.firsts.confuse(now, core.una);
@@ -418,7 +418,7 @@ impl Rack {
             if core.sacked.ones() > 0 && core.sacked.contains(n) {
                 continue;
             }
-            // The first of it moved the acknowledgement, unless others were lost that told more.
+            // The first packet moved the acknowledgement, unless earlier acknowledgements were lost.
             let late = match moved_by.sent {
                 Some(sent) if is_first => is_before(sent, self.sent_at(n).time()),
                 _ => moved_by.late,
@@ -440,14 +440,14 @@ impl Rack {
             let mut n = core.sacked.next_missing(ack + u32::from(from));
             while n < end {
                 core.sacked.insert(n);
-                // The echo tells nothing of what is beyond a gap.
+                // The echo does not belong to packets beyond a gap.
                 let rtt = self.arrived(now, n, false);
                 sample = sample.or(rtt.filter(|_| !self.sent_at(n).is_again()));
                 n = core.sacked.next_missing(n + 1);
             }
         }
         self.rtt = below.unwrap_or(self.rtt);
-        // What the same acknowledgement tells first says nothing of the order.
+        // Packets that one acknowledgement reports together are in no known order.
         let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(core.end));
         self.highest = ends.fold(self.highest.max(ack), u32::max);
         core.una = ack;

@@ -1,4 +1,4 @@
-//! What a control with a model of the path is told: what is sent, what arrives and what is lost.
+//! What a control with a model of the path learns: which packets are sent, arrive and are lost.
 
 use super::{Core, Rack, State};
 use crate::transport::tcp::control::{Repair, RepairChange, Sample};

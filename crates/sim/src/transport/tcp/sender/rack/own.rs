@@ -1,4 +1,4 @@
-//! What a controller that is brought along is told, and the window that it sets.
+//! What a user's own controller learns, and the window that it sets.
 
 use super::delivery::Delivery;
 use super::{Core, Rack, State};
@@ -11,7 +11,7 @@ pub(super) struct Aside {
     /// What the controller gave for each packet under way: number n at place n modulo the length, a
     /// power of two.
     tags: Box<[u64]>,
-    /// An episode has begun that it was not told of.
+    /// An episode has begun of which the controller does not know yet.
     pub(super) episode: Option<Kind>,
     /// Past the packet that was found lost last.
     past_lost: u32,
@@ -51,7 +51,7 @@ impl Aside {
 /// An acknowledgement as the sender has understood it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct News {
-    /// Packets that it is the first to acknowledge, and packets that it tells were marked.
+    /// Packets that the acknowledgement is the first to acknowledge, and packets that it reports as marked.
     pub(super) newly: u32,
     pub(super) marked: u32,
     /// It carries an echo.

@@ -72,8 +72,9 @@ impl Rack {
         Some(last)
     }
 
-    /// §7.4.2: what `ack` and that a `duplicate` came say of the probe; whether that answers it. A model of
-    /// the path is not told of a loss that the probe repaired: which it was is not known.
+    /// §7.4.2: draws conclusions about the probe from `ack` and from a `duplicate`; returns whether the probe
+    /// is answered. A model of the path does not learn of a loss that the probe repaired, since it is unknown
+    /// which packet was lost.
     pub(super) fn end_probe(
         &mut self,
         core: &mut Core,
@@ -90,7 +91,7 @@ impl Rack {
         if needless || repaired || !probe.again {
             probe.end = 0;
         }
-        // In a reduction that goes on the window gives way already.
+        // During a reduction the window goes down already.
         if repaired && core.state == State::Open {
             if self.own {
                 self.tell_probed_loss(core, now, o);

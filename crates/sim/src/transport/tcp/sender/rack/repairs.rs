@@ -24,8 +24,7 @@ pub(super) struct Reduction {
 }
 
 impl Rack {
-    /// While the window goes down after an echo it goes on doing so to the end of that reduction, as in
-    /// Linux.
+    /// A reduction after an echo goes on to its end, also when a repair begins meanwhile, as in Linux.
     pub(super) fn enter_recovery(&mut self, core: &mut Core, now: u64, o: &Options) {
         let reducing = core.state == State::Reducing;
         self.begin_repair(core, now);

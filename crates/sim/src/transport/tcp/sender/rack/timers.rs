@@ -71,8 +71,8 @@ impl Rack {
         if state != State::Loss {
             self.lost_before_then = self.lost_before;
         }
-        // RFC 5681 §3.1: not for the same packet twice; §4.3: for another, which was sent
-        // since, again. A repair that goes on has lowered it (Linux).
+        // RFC 5681 lowers the threshold once for a packet (§3.1), and again for one that was sent later
+        // (§4.3). A repair under way has lowered it already (Linux).
         let is_another = una >= std::mem::replace(&mut self.timed_out, una + 1);
         let lowers = match state {
             State::Loss => is_another,

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// For so many repairs without a duplicate the window stays wide (RACK.reo_wnd_persist).
+/// The number of repairs without a duplicate after which the window narrows again (RACK.reo_wnd_persist).
 const REPAIRS: u8 = 16;
 
-/// Each round trip in which a duplicate is told, of what was sent again for nothing, widens the window by
-/// a quarter of the least round trip. As in Linux those of probes do not, nor more than there were
-/// packets sent again: a network may have made the rest.
+/// Each round trip in which the receiver reports a duplicate (a packet sent again for nothing) widens the
+/// window by a quarter of the least round trip. As in Linux, duplicates of probes do not count, nor more
+/// duplicates than packets were sent again: a network may have copied the rest.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Widening {
     /// Until this is acknowledged no more is added (RACK.dsack_round); 0: the next duplicate adds.
@@ -16,7 +16,7 @@ pub(super) struct Widening {
     more: u8,
     /// Repairs until they are taken back.
     repairs: u8,
-    /// Packets sent again, and duplicates told.
+    /// Packets sent again, and duplicates reported.
     again: u32,
     told: u32,
 }
@@ -28,8 +28,8 @@ impl Widening {
         self.again += u32::from(again);
     }
 
-    /// An acknowledgement, behind which these packets are `under_way`, tells of a `duplicate`, or not, or ends a
-    /// repair.
+    /// Follows an acknowledgement that may report a `duplicate` and may end a repair; `under_way`: the
+    /// packets after it.
     #[inline]
     pub(super) fn follow(&mut self, duplicate: bool, repaired: bool, under_way: Range<u32>) {
         if under_way.start >= self.round {

@@ -95,7 +95,7 @@ impl Marks {
         self.eligible && f64::from(s.marked_since) > THRESH * f64::from(s.delivered)
     }
 
-    /// Whether this cycle had marks and no losses, and no mark was told for a round trip.
+    /// Whether this cycle had marks and no losses, and no mark was reported for a round trip.
     pub(super) fn have_ceased(&self, s: &Sample) -> bool {
         self.eligible && self.in_cycle && !self.lossy_cycle && s.calm
     }
