@@ -385,6 +385,22 @@ def test_a_home_types_its_own_rates(home: str, name: str) -> None:
         assert (framing if name == "cake" else "atm") in told
 
 
+def test_framing_counts_from_the_ip_packet_on() -> None:
+    """What is simulated has no Ethernet header, and a kernel's table of sizes has it already."""
+    framed = scenario(Link(framing="docsis", hostile=("1mbit",)), "9s", "3s")["traffic"]
+    assert [each["packet"] for each in framed] == ["1500B", "200B", "136B", "1500B"]
+    assert [each["rate"] for each in framed[1:]] == ["80000bit", "65280bit", "1mbit"]
+    plain = scenario(Link(), "9s", "3s")["traffic"]
+    assert [each["packet"] for each in plain] == ["1514B", "214B", "150B"]
+    for name, overhead in (("wan", 18 - 14), ("pppoe-wan", 18), ("ppp0", 18)):
+        link = Link(down="9mbit", up="9mbit", framing="docsis")
+        assert uci(commands("fq-codel", link, "openwrt", name))["overhead"] == str(overhead)
+        shapers = [line for line in commands("fq-codel", link, "linux", name) if "stab" in line]
+        assert [f"stab overhead {overhead} mpu 64" in line for line in shapers] == [True, True]
+        for box in ("openwrt", "linux"):
+            assert "docsis" in " ".join(commands("cake", link, box, name))
+
+
 IPROUTE = shutil.which("tc") and shutil.which("unshare")
 
 

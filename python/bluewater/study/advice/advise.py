@@ -22,9 +22,10 @@ from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
+from bluewater.study.advice.boxes import HEADER
 from bluewater.study.scenarios import tcp
 from bluewater.text import milliseconds, number, percent
-from bluewater.units import bits_per_second, duration_text, seconds, times
+from bluewater.units import bits_per_second, duration_text, seconds, size_bytes, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,12 +143,14 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     begin = f"0s..{duration_text(min(1.0, seconds(warmup, 'warmup')))}"
     place = {"from": nodes, "to": ["sink"], "start": begin}
     today = tcp.preset("linux", link.transport)
+    full = f"{1514 - HEADER if link.framing else 1514}B"
+    call, game = (_framed(each) if link.framing else each for each in (CALL, GAME))
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,
-         "packet": "1514B", "ecn": link.ecn},
-        *([{"name": "calls", **place, "flows": link.calls, **CALL}] if link.calls else []),
-        *([{"name": "games", **place, "flows": link.games, **GAME}] if link.games else []),
-        *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
+         "packet": full, "ecn": link.ecn},
+        *([{"name": "calls", **place, "flows": link.calls, **call}] if link.calls else []),
+        *([{"name": "games", **place, "flows": link.games, **game}] if link.games else []),
+        *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": full, "rate": rate}
           for k, rate in enumerate(link.hostile, 1)),
     ]  # fmt: skip
     wide = "10gbit" if bits_per_second(rate) <= 1e9 else times(rate, 10)
@@ -167,6 +170,13 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
         "traffic": groups,
         "measure": {"delays": True},
     }
+
+
+def _framed(datagrams: dict[str, Any]) -> dict[str, Any]:
+    """Datagrams without their Ethernet header, as many a second."""
+    long = size_bytes(datagrams["packet"])
+    rate = bits_per_second(datagrams["rate"]) * (long - HEADER) / long
+    return {**datagrams, "packet": f"{long - HEADER}B", "rate": f"{rate:.0f}bit"}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ not gentle."""
 
 _LENGTH = 1514
 """Bytes of a full packet."""
+HEADER = 14
+"""Of an Ethernet header in it. Framing counts from the IP packet on."""
 _MEMORY = 2 * _LENGTH
 """What a full packet takes of a kernel's memory, by the rule of thumb of Linux's DualPI2 (twice
 its length). CAKE's limit is one of memory; how much a packet takes depends on the driver."""
@@ -176,7 +178,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
     return [
         *since,
         clear,
-        f"tc qdisc add dev {interface} root handle 1:{_stab(link)} htb default 1",
+        f"tc qdisc add dev {interface} root handle 1:{_stab(link, interface)} htb default 1",
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
@@ -187,13 +189,23 @@ def _typed_codel(rate: str) -> str:
     return f" target {target}us interval {interval}us" if target > _TARGET_US else ""
 
 
-def _stab(link: Link) -> str:
+def _stab(link: Link, interface: str) -> str:
     """The framing, for a shaper that does not know the words of CAKE."""
     if not link.framing:
         return ""
-    overhead, mpu, cells = _core.framing(link.framing)
+    overhead, mpu, cells = _sized(link, interface)
     layer = " linklayer atm" if cells == "atm" else ""
     return f" stab overhead {overhead} mpu {mpu}{layer}"
+
+
+def _sized(link: Link, interface: str) -> tuple[int, int, str]:
+    """Overhead, least length and layer of the link, for a kernel's table of sizes.
+
+    A table counts from the interface's packets on, which have an Ethernet header unless it speaks
+    PPP (tc-stab(8), "Typical overheads").
+    """
+    overhead, mpu, cells = _core.framing(link.framing)
+    return overhead - (0 if "ppp" in interface else HEADER), mpu, cells
 
 
 def _refused(name: str, packets: int) -> str:
@@ -244,7 +256,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     section = "sqm.bluewater"  # its name may hold less than an interface's
     shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
     if link.framing and name != "cake":
-        overhead, mpu, cells = _core.framing(link.framing)
+        overhead, mpu, cells = _sized(link, interface)
         layer = "atm" if cells == "atm" else "ethernet"
         shown += ["linklayer_advanced='1'", f"linklayer='{layer}'", f"overhead='{overhead}'",
                   f"tcMPU='{mpu}'"]  # fmt: skip
