@@ -25,6 +25,7 @@ from bluewater.results.stats import Estimate, estimate
 from bluewater.study.advice.boxes import HEADER
 from bluewater.study.scenarios import tcp
 from bluewater.text import milliseconds, number, percent
+from bluewater.text import rate as show_rate
 from bluewater.units import bits_per_second, duration_text, seconds, size_bytes, times
 
 if TYPE_CHECKING:
@@ -341,9 +342,22 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
             lambda each: number(each.jain),
         ),
     ]
-    rates = (bits_per_second(str(each["rate"])) for each in (CALL, GAME))
-    if sum(n * each for n, each in zip((link.calls, link.games), rates, strict=True)) > rate:
+    needs = {
+        what: bits_per_second(kind["rate"])
+        for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
+        if count
+    }
+    flows = link.bulk + link.calls + link.games + len(link.hostile)
+    share = bits_per_second(link.shaped(way)) / flows
+    if link.calls * needs.get("call", 0) + link.games * needs.get("game", 0) > rate:
         lines.append("calls and games alone need more than the link has: no queue can help")
+    elif poor := [
+        f"a {what} needs {show_rate(need)}" for what, need in needs.items() if need > share
+    ]:
+        lines.append(
+            f"an equal share for each of {flows} flows is {show_rate(share)}, and "
+            f"{' and '.join(poor)}: fair queues drop the rest, so let fewer bulk flows go at once"
+        )
     if (busy := max(each.means.busy for each in ranked)) < _LITTLE:
         lines.append(
             f"with every queue the link is busy for at most {percent(busy)} of the time, so there "
