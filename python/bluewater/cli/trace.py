@@ -17,6 +17,7 @@ from bluewater.errors import InputError
 from bluewater.files import apart, read_text, write_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
+from bluewater.results.remarks import out_of_order
 from bluewater.units import bits_per_second, seconds
 
 if TYPE_CHECKING:
@@ -299,10 +300,10 @@ def _print_summary(found: Trace) -> None:
     for key, what in {
         "not_ip_packets": "packets are not IP: they are in no flow",
         "unread": "packets are of a link layer that is not read: they are left out",
-        "reordered": "packets are recorded as earlier than one before them: they count as of its "
-        "time",
         "merged_flows": f"flows were merged, of {summary['merged_largest']:,} bytes at most: "
         "--most-flows tells more apart",
     }.items():
         if summary[key]:
             note(f"{summary[key]:,} {what}")
+    if summary["reordered"]:
+        note(out_of_order(summary["reordered"]))

@@ -22,7 +22,6 @@ from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
-from bluewater.study.advice.boxes import HEADER
 from bluewater.study.scenarios import tcp
 from bluewater.text import milliseconds, number, percent
 from bluewater.text import rate as show_rate
@@ -39,6 +38,8 @@ GAME: dict[str, Any] = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""
+HEADER = 14
+"""Bytes of the Ethernet header in these lengths. Framing counts from the IP packet on."""
 _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay with and without calls and games, in s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1

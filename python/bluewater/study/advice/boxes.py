@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
+from bluewater.study.advice.advise import HEADER
 from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ not gentle."""
 
 _LENGTH = 1514
 """Bytes of a full packet."""
-HEADER = 14
-"""Of an Ethernet header in it. Framing counts from the IP packet on."""
 _MEMORY = 2 * _LENGTH
 """What a full packet takes of a kernel's memory, by the rule of thumb of Linux's DualPI2 (twice
 its length). CAKE's limit is one of memory; how much a packet takes depends on the driver."""
