@@ -90,14 +90,18 @@ def measure(
     """
     stdin = str(file) == "-"
     bar, update = of_one(str(file))
-    with bar:
-        found = traces.measure(
-            None if stdin else file,
-            windows=window or traces.WINDOWS,
-            timeout=timeout,
-            most_flows=most_flows,
-            progress=update,
-        )
+    try:
+        with bar:
+            found = traces.measure(
+                None if stdin else file,
+                windows=window or traces.WINDOWS,
+                timeout=timeout,
+                most_flows=most_flows,
+                progress=update,
+            )
+    except InputError as refused:
+        refused.name("--window" if refused.key == "windows" else None)
+        raise
     if error := found.summary["error"]:
         note(f"{error}; what came before it was measured")
     if found.summary["packets"] == 0:

@@ -108,6 +108,8 @@ def advise(
         )
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
     chosen = with_fields(link or Link(), keys, "advise()")
+    if not seconds(duration, "duration"):
+        raise InputError("not allowed", key="duration", value=duration, allowed="more than 0s")
     warmup = duration_text(seconds(duration, "duration") / 3)
     names = candidates(box)
     size = Size("given", seeds, {}, {})

@@ -93,11 +93,23 @@ class Link:
             object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
         if not self.rtt:
             raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        for name in ("rate", "down", "up"):
+            if text := getattr(self, name):
+                bits_per_second(text, name)
+        for each in self.hostile:
+            bits_per_second(each, "hostile")
         if self.framing:
             try:
                 _core.framing(self.framing)
             except ValueError as error:
-                raise InputError(str(error), key="framing") from error
+                allowed = str(error).partition("allowed: ")[2]
+                raise InputError(
+                    "not a framing",
+                    key="framing",
+                    value=self.framing,
+                    allowed=allowed,
+                    hint=_LINES.get(self.framing.lower()),
+                ) from error
         if self.margin is not None and not 0 <= self.margin <= 50:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
 
@@ -128,6 +140,16 @@ class Link:
         rates = " and ".join(f"{rate} {way}".rstrip() for way, rate in self.ways.items())
         framing = f", {self.framing}" if self.framing else ""
         return f"{rates}{framing}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
+
+
+_LINES = {
+    **dict.fromkeys(("adsl", "dsl"), "ADSL has pppoe-llcsnap or overhead 44 atm"),
+    **dict.fromkeys(("vdsl", "vdsl2"), "VDSL has pppoe-ptm or bridged-ptm"),
+    **dict.fromkeys(("cable", "docsis3", "docsis3.1", "catv"), "cable has docsis"),
+    **dict.fromkeys(("fibre", "fiber", "ftth", "gpon"), "fibre has ethernet"),
+    "pppoe": "VDSL has pppoe-ptm, ADSL pppoe-llcsnap",
+}
+"""The framing of lines that are no framing by themselves."""
 
 
 def _several(count: int, what: str) -> str:

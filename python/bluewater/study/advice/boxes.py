@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.study.advice.advise import HEADER
-from bluewater.units import bits_per_second
+from bluewater.units import bits_per_second, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -292,9 +292,9 @@ def _kbit(rate: str) -> int:
 
 
 def _packets(buffer: str) -> int:
-    found = re.fullmatch(r"(\d+)(p|B|kB|MB)", buffer)
-    if not found or not int(found[1]):
+    """A buffer in full packets."""
+    packets = re.fullmatch(r"(\d+)p", buffer)
+    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // _LENGTH)
+    if room < 1:
         raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
-    return max(
-        1, int(found[1]) * {"p": _LENGTH, "B": 1, "kB": 1000, "MB": 10**6}[found[2]] // _LENGTH
-    )
+    return room
