@@ -329,7 +329,7 @@ any_qdisc! { $
     AredFeng = ared_feng::ABOUT, Fifo<ared_feng::AredFeng>;
     Ared = ared::ABOUT, Fifo<ared::Ared>;
     Wred = wred::ABOUT, Fifo<wred::Wred>;
-    Choke = choke::CHOKE, Fifo<choke::Choke<red::RedConfig>>;
+    Choke = choke::CHOKE, Fifo<choke::Choke<choke::ChokeConfig>>;
     MChoke = choke::M_CHOKE, Fifo<choke::Choke<choke::MChokeConfig>>;
     AChoke = choke::A_CHOKE, Fifo<choke::Choke<choke::AChokeConfig>>;
     Codel = codel::ABOUT, Fifo<codel::Codel>;
