@@ -267,7 +267,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         self.set_timer();
     }
 
-    /// Runs the timers of the lines that are awake, of which some then are no more.
+    /// Runs the timers of the lines that are awake. Those that are at rest are passed over from now on.
     fn run_awake(&mut self, cx: &mut Cx<'_>) {
         for (of_word, word) in self.awake.iter_mut().enumerate() {
             let mut left = *word;
@@ -275,14 +275,12 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
                 let line = 64 * of_word + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let Some(one) = self.lines.get_mut(line) else { break };
-                one.on_timer(&self.pool, self.line_limit, cx);
                 // What waits elsewhere is no business of a line at rest.
-                if one.backlog.packets == 0
-                    && !self.pool.shows_all
-                    && one.policy.rests()
-                    && line > 0
-                {
+                let empty = one.backlog.packets == 0 && !self.pool.shows_all;
+                if empty && line > 0 && one.policy.rests() {
                     *word &= !(1 << (line % 64));
+                } else {
+                    one.on_timer(&self.pool, self.line_limit, cx);
                 }
             }
         }
