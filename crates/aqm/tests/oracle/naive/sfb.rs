@@ -235,8 +235,7 @@ impl Sfb {
     fn token(&mut self, now: u64) -> bool {
         if self.tokens == 0 {
             let most = self.c.burst / MEAN as u64 + 1;
-            let came =
-                if self.c.boxtime == 0 { most } else { (now - self.counted) / self.c.boxtime };
+            let came = (now - self.counted).checked_div(self.c.boxtime).unwrap_or(most);
             self.tokens = if came > most { most } else { came };
             self.counted = now;
         }
