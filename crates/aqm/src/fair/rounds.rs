@@ -159,6 +159,11 @@ impl Rounds {
         self.queues[queue].list = List::None;
     }
 
+    /// Whether a queue is in no list.
+    pub(super) fn is_idle(&self, queue: usize) -> bool {
+        self.queues[queue].list == List::None
+    }
+
     /// What a queue may still send in its turn, and its list: 0 none, 1 new, 2 old.
     pub(super) fn place_of(&self, queue: usize) -> (i64, u8) {
         match self.queues[queue] {

@@ -36,7 +36,7 @@
 
 use alloc::boxed::Box;
 
-use super::lines::Lines;
+use super::lines::{ByBytes, Lines};
 use super::{End, Plan};
 use crate::about::{About, Family, Labels, Signal, Unmarked};
 use crate::context::{Backlog, Cause, Cx, Env, State};
@@ -342,7 +342,7 @@ impl<P: Carried> Discipline<P> for Cake<P> {
         let tins: Box<[Tin]> = (0..count).map(tin).collect();
         let plan = Plan::of(count * queues);
         let mut line = 0;
-        let lines = Lines::new(&plan, env, |env| {
+        let lines = Lines::new(&plan, env, ByBytes, |env| {
             let rate = tins[line / queues].schedule.rate;
             line += 1;
             let env = Env { rate, ..*env };
