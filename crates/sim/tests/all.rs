@@ -23,4 +23,5 @@ mod tcp;
 mod trace;
 mod transfers;
 mod varying;
+mod watch;
 mod window;

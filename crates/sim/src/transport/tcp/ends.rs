@@ -13,6 +13,7 @@ use crate::app::{App, OnOff, Step};
 use crate::control::Setting;
 use crate::packet::{Packet, Payload};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
+use crate::watch::{Look, Values};
 
 /// How many packets are acknowledged at once as a connection begins, and after a mark (Linux).
 const QUICK_AT_START: u8 = 16;
@@ -265,6 +266,14 @@ impl EndPoints for Ends {
 
     fn last_round_trip(&mut self) -> Option<u64> {
         self.sender.take_sample()
+    }
+
+    fn look(&mut self, now: u64, o: &Options, look: &mut Look) -> bool {
+        self.sender.look(now, o, look)
+    }
+
+    fn values(&mut self, values: Values<'_>) {
+        self.sender.values(values);
     }
 }
 

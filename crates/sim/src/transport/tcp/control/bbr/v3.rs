@@ -20,12 +20,15 @@ mod phase;
 use aqm::Rng;
 use marks::Marks;
 use phase::Phase::{Cruise, Down, Drain, Refill, Startup, Up};
-use phase::{Acks, Phase, STARTUP_GAIN};
+use phase::{Acks, NAMES, Phase, STARTUP_GAIN};
 
 use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample, Times};
-use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
+use super::{
+    Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds, Trail,
+};
 use crate::transport::tcp::Options;
 use crate::transport::tcp::options::MarkRule;
+use crate::watch::{Look, Value, Values};
 
 /// The share of losses in a round trip that is borne while it probes.
 const LOSS_THRESH: f64 = 0.02;
@@ -59,6 +62,8 @@ struct LossRound {
     last: Option<u32>,
     bw: f64,
     inflight: f64,
+    /// Packets lost, and under way when the last of them was sent, as losses ended a probe or Startup last.
+    too_high: (u32, f64),
 }
 
 /// Whether and when to probe for bandwidth.
@@ -84,6 +89,7 @@ struct Probe {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     phase: Phase,
+    trail: Trail,
     rounds: Rounds,
     max_bw: MaxFilter,
     cycle: u32,
@@ -244,6 +250,11 @@ struct Tells {
 
 /// *The state machine.*
 impl Bbr {
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.trail.enter(phase as u8);
+    }
+
     /// Startup ends with a full pipe, or with many losses in a round of repair.
     fn check_startup(&mut self, s: &Sample) {
         if self.phase != Startup {
@@ -251,12 +262,13 @@ impl Bbr {
         }
         if self.loss.ended {
             if self.repairing && self.loss.places >= STARTUP_LOSSES && s.is_lossy() {
+                self.loss.too_high = (s.lost, s.tx_in_flight.into());
                 self.leave_startup_high();
             }
             self.loss.places = 0;
         }
         if self.full.reached {
-            self.phase = Drain;
+            self.enter(Drain);
             self.drain_began = self.rounds.count;
             self.marks.restart();
         }
@@ -283,7 +295,7 @@ impl Bbr {
         self.probe.since = tells.now;
         self.probe.acks = Acks::ProbeStopping;
         self.rounds.begin(tells.delivered);
-        self.phase = Down;
+        self.enter(Down);
     }
 
     fn start_refill(&mut self, delivered: u32) {
@@ -292,7 +304,7 @@ impl Bbr {
         self.probe.precautionary = false;
         self.probe.acks = Acks::Refilling;
         self.rounds.begin(delivered);
-        self.phase = Refill;
+        self.enter(Refill);
     }
 
     /// Marks have ceased: the bound rises by half of itself in the first round.
@@ -307,7 +319,7 @@ impl Bbr {
         self.probe.acks = Acks::ProbeStarting;
         self.rounds.begin(s.total);
         self.full.restart(s.rate);
-        self.phase = Up;
+        self.enter(Up);
         self.raise_slope(window);
     }
 
@@ -371,7 +383,7 @@ impl Bbr {
         match phase {
             Down | Cruise if self.marks.have_ceased(s) => self.probe_again(s.total),
             Down | Cruise if self.is_time_to_probe(s.now, window) => self.start_refill(s.total),
-            Down if self.is_time_to_cruise(s) => self.phase = Cruise,
+            Down if self.is_time_to_cruise(s) => self.enter(Cruise),
             Refill if self.rounds.started => self.start_up(s, window),
             Up if self.is_time_to_go_down(s, window) => {
                 self.probe.too_high = false;
@@ -407,7 +419,7 @@ impl Bbr {
     fn check_probe_rtt(&mut self, s: &Sample, expired: bool, window: &mut f64) {
         if self.phase != Phase::ProbeRtt && expired && !self.after_idle {
             self.save(*window);
-            self.phase = Phase::ProbeRtt;
+            self.enter(Phase::ProbeRtt);
             self.probe_rtt = ProbeRtt::default();
             self.probe.acks = Acks::ProbeStopping;
             self.rounds.begin(s.total);
@@ -427,9 +439,9 @@ impl Bbr {
         self.forget_short_term();
         if self.full.reached {
             self.start_down(Tells { now, delivered, window: *window });
-            self.phase = Cruise;
+            self.enter(Cruise);
         } else {
-            self.phase = Startup;
+            self.enter(Startup);
         }
     }
 }
@@ -471,6 +483,7 @@ impl Bbr {
     fn fresh(initial_window: f64) -> Self {
         Self {
             phase: Startup,
+            trail: Trail(1),
             rounds: Rounds::default(),
             max_bw: MaxFilter::default(),
             cycle: 0,
@@ -552,6 +565,7 @@ impl PathModel for Bbr {
         // InflightAtLoss: where in a burst the threshold was passed; here a burst is a packet.
         let (before, lost_before) = (in_flight - 1.0, f64::from(lost.lost) - 1.0);
         let part = (LOSS_THRESH * before - lost_before) / (1.0 - LOSS_THRESH);
+        self.loss.too_high = (lost.lost, in_flight);
         let tells = Tells { now: lost.now, delivered: lost.total, window };
         self.on_too_high(before + part, lost.app_limited, tells);
     }
@@ -611,6 +625,55 @@ impl PathModel for Bbr {
 
     fn is_probing_rtt(&self) -> bool {
         self.phase == Phase::ProbeRtt
+    }
+
+    fn look(&mut self, look: &mut Look) {
+        look.phases.extend(self.trail.take().map(|phase| NAMES[usize::from(phase)]));
+        look.round = Some(self.rounds.count);
+        look.restarting = self.after_idle;
+    }
+
+    fn values(&self, window: f64, values: Values<'_>) {
+        self.rounds.values(values);
+        self.full.values(values);
+        let volume = self.bdp(self.bw, self.phase.window_gain()) + self.aggregation.most.max();
+        let numbers = [
+            ("cycle_count", self.cycle.into()),
+            ("pacing_gain", self.phase.pacing_gain()),
+            ("cwnd_gain", self.phase.window_gain()),
+            ("inflight_longterm", self.inflight_long),
+            ("inflight_shortterm", self.inflight_short),
+            ("inflight_latest", self.loss.inflight),
+            ("bdp", self.bdp(self.bw, 1.0)),
+            ("inflight_target", self.with_room(self.bdp(self.bw, 1.0))),
+            ("inflight_target_max_bw", self.with_room(self.bdp(self.max_bw.max(), 1.0))),
+            ("inflight_with_headroom", self.inflight_with_headroom()),
+            ("target_inflight", self.target_inflight(window)),
+            ("extra_acked", self.aggregation.most.max()),
+            ("max_inflight", self.with_room(volume)),
+            ("prior_cwnd", self.prior_window),
+            ("loss_ranges", self.loss.places.into()),
+            ("high_lost", self.loss.too_high.0.into()),
+            ("high_inflight", self.loss.too_high.1),
+        ];
+        numbers.into_iter().for_each(|(name, value)| values(name, Value::Number(value)));
+        let rates = [
+            ("max_bw", self.max_bw.max()),
+            ("bw", self.bw),
+            ("bw_shortterm", self.bw_short),
+            ("bw_latest", self.loss.bw),
+        ];
+        rates.into_iter().for_each(|(name, value)| values(name, Value::Rate(value)));
+        let flags = [
+            ("prev_probe_too_high", self.probe.too_high),
+            ("prev_probe_precautionary", self.probe.precautionary),
+            ("is_bw_probe_sample", self.probe.sampling),
+            ("idle_restart", self.after_idle),
+        ];
+        flags.into_iter().for_each(|(name, value)| values(name, Value::flag(value)));
+        values("min_rtt", Value::Time(self.min_rtt));
+        values("probe_rtt_min_delay", Value::Time(self.probe_min_rtt));
+        values("bw_probe_wait", Value::Time(self.probe.wait));
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Delivery {
     pub(super) marked: u32,
     delivered_at: u64,
     interval_from: u64,
-    lost: u32,
+    pub(super) lost: u32,
     /// What was sent before so much was delivered was limited by the application; 0: nothing.
     pub(super) app_limited: u32,
     min_rtt: u64,

@@ -90,6 +90,7 @@ impl Rack {
         }
         core.state = State::Open;
         core.tell_reduced = false;
+        self.undone += 1;
         if self.own {
             self.tell_own_undo(core, now, timed_out, o);
         } else if !self.has_model() {
