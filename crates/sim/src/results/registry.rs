@@ -452,15 +452,30 @@ pub const CONTROL: TableSpec = TableSpec {
             "1 if it is so, else 0.",
         ),
         real(
+            &["bw_probe_up_rounds"],
+            "",
+            "How often a probe has doubled the steps in which it raises `inflight_longterm`.",
+        ),
+        real(
             &["bw_probe_wait"],
             "s",
             "How long after `down` began the next probe begins at the latest.",
+        ),
+        real(
+            &["probe_rtt_min_stamp", "probe_rtt_done_stamp"],
+            "s",
+            "When `probe_rtt_min_delay` was measured; when the last ProbeRTT may end, 0 before that is known.",
         ),
         real(&["loss_ranges"], "", "Separate ranges of packets lost in the round."),
         real(
             &["high_lost", "high_inflight"],
             "packets",
             "When losses last ended a probe or `startup`: RS.lost and RS.tx_in_flight.",
+        ),
+        real(
+            &["undo_bw_shortterm", "undo_inflight_shortterm", "undo_inflight_longterm"],
+            "bit/s, packets",
+            "What SaveStateUponLoss() kept.",
         ),
         real(
             &["delivered", "lost", "app_limited"],

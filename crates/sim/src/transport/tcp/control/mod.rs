@@ -189,6 +189,10 @@ pub(crate) trait PathModel {
     /// for the same acknowledgement.
     fn on_sample(&mut self, sample: &Sample, window: &mut f64);
 
+    /// The repair that goes on was needless: nothing had been lost. `delivered` packets were.
+    /// [`Repair::Ends`] follows.
+    fn on_undo(&mut self, _delivered: u32, _window: &mut f64) {}
+
     /// It sends little on purpose: what arrives says nothing of the bandwidth.
     fn is_probing_rtt(&self) -> bool;
 

@@ -12,7 +12,7 @@
 //!
 //! The draft asks that marks count as congestion and does not say how; here a mark counts as losses
 //! above the threshold do while it probes, and as a loss otherwise (ours), or as Google's kernel has it
-//! ([`marks`]). Left out: what undoes losses that were none, as nothing here tells them.
+//! ([`marks`]).
 
 mod marks;
 mod phase;
@@ -66,6 +66,16 @@ struct LossRound {
     too_high: (u32, f64),
 }
 
+/// What losses take away, should they turn out to be none (*Saving State Upon Loss Recovery*).
+#[derive(Clone, Debug)]
+struct Undo {
+    /// The phase that they ended.
+    phase: Option<Phase>,
+    bw_short: f64,
+    inflight_short: f64,
+    inflight_long: f64,
+}
+
 /// Whether and when to probe for bandwidth.
 #[derive(Clone, Debug)]
 struct Probe {
@@ -99,6 +109,7 @@ pub struct Bbr {
     inflight_short: f64,
     full: FullPipe,
     loss: LossRound,
+    undo: Undo,
     marks: Marks,
     probe: Probe,
     drain_began: u32,
@@ -210,6 +221,7 @@ impl Bbr {
             self.inflight_long = inflight.max(BETA * self.target_inflight(tells.window));
         }
         if self.phase == Up {
+            self.undo.phase = Some(Up);
             self.start_down(tells);
         }
     }
@@ -275,6 +287,7 @@ impl Bbr {
     }
 
     fn leave_startup_high(&mut self) {
+        self.undo.phase = Some(Startup);
         self.full.reached = true;
         self.inflight_long = self.bdp(self.bw, 1.0).max(self.loss.inflight);
     }
@@ -446,6 +459,41 @@ impl Bbr {
     }
 }
 
+/// *Updating the model upon detecting a spurious loss recovery.*
+impl Bbr {
+    /// `SaveStateUponLoss`: as a repair begins, and at the first loss of each round (`NoteLoss`).
+    fn save_upon_loss(&mut self, window: f64) {
+        self.save(window);
+        self.undo = Undo {
+            phase: None,
+            bw_short: self.bw_short,
+            inflight_short: self.inflight_short,
+            inflight_long: self.inflight_long,
+        };
+    }
+
+    /// `HandleSpuriousLossDetection`.
+    fn undo_loss(&mut self, delivered: u32, window: &mut f64) {
+        *window = window.max(self.prior_window);
+        self.loss.lossy = false;
+        self.full.restart(0.0);
+        self.bw_short = self.bw_short.max(self.undo.bw_short);
+        self.inflight_short = self.inflight_short.max(self.undo.inflight_short);
+        self.inflight_long = self.inflight_long.max(self.undo.inflight_long);
+        let probes_rtt = self.phase == Phase::ProbeRtt;
+        match self.undo.phase.take() {
+            Some(Startup) if self.phase != Startup => {
+                self.full.reached = false;
+                if !probes_rtt {
+                    self.enter(Startup);
+                }
+            }
+            Some(Up) if self.phase != Up && !probes_rtt => self.start_refill(delivered),
+            _ => {}
+        }
+    }
+}
+
 /// *Updating control parameters.*
 impl Bbr {
     fn save(&mut self, window: f64) {
@@ -493,6 +541,7 @@ impl Bbr {
             inflight_short: f64::INFINITY,
             full: FullPipe::default(),
             loss: LossRound::default(),
+            undo: Undo { phase: None, bw_short: 0.0, inflight_short: 0.0, inflight_long: 0.0 },
             marks: Marks::new(MarkRule::AsLosses),
             probe: Probe {
                 acks: Acks::Calm,
@@ -553,6 +602,9 @@ impl PathModel for Bbr {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: f64) {
+        if !self.loss.lossy {
+            self.save_upon_loss(window);
+        }
         self.note_loss(lost.total);
         if self.loss.last.is_none_or(|last| last + 1 != lost.seq) {
             self.loss.places += 1;
@@ -574,7 +626,7 @@ impl PathModel for Bbr {
         let &RepairChange { repair, in_flight, .. } = change;
         match repair {
             Repair::Begins | Repair::TimedOut => {
-                self.save(*window);
+                self.save_upon_loss(*window);
                 self.repairing = true;
             }
             Repair::Ends => {
@@ -585,6 +637,10 @@ impl PathModel for Bbr {
         if repair == Repair::TimedOut {
             *window = f64::from(in_flight) + 1.0;
         }
+    }
+
+    fn on_undo(&mut self, delivered: u32, window: &mut f64) {
+        self.undo_loss(delivered, window);
     }
 
     fn on_sample(&mut self, s: &Sample, window: &mut f64) {
@@ -639,6 +695,7 @@ impl PathModel for Bbr {
         let volume = self.bdp(self.bw, self.phase.window_gain()) + self.aggregation.most.max();
         let numbers = [
             ("cycle_count", self.cycle.into()),
+            ("bw_probe_up_rounds", self.probe.up_rounds.into()),
             ("pacing_gain", self.phase.pacing_gain()),
             ("cwnd_gain", self.phase.window_gain()),
             ("inflight_longterm", self.inflight_long),
@@ -655,6 +712,8 @@ impl PathModel for Bbr {
             ("loss_ranges", self.loss.places.into()),
             ("high_lost", self.loss.too_high.0.into()),
             ("high_inflight", self.loss.too_high.1),
+            ("undo_inflight_shortterm", self.undo.inflight_short),
+            ("undo_inflight_longterm", self.undo.inflight_long),
         ];
         numbers.into_iter().for_each(|(name, value)| values(name, Value::Number(value)));
         let rates = [
@@ -662,6 +721,7 @@ impl PathModel for Bbr {
             ("bw", self.bw),
             ("bw_shortterm", self.bw_short),
             ("bw_latest", self.loss.bw),
+            ("undo_bw_shortterm", self.undo.bw_short),
         ];
         rates.into_iter().for_each(|(name, value)| values(name, Value::Rate(value)));
         let flags = [
@@ -674,6 +734,8 @@ impl PathModel for Bbr {
         values("min_rtt", Value::Time(self.min_rtt));
         values("probe_rtt_min_delay", Value::Time(self.probe_min_rtt));
         values("bw_probe_wait", Value::Time(self.probe.wait));
+        values("probe_rtt_min_stamp", Value::Time(self.probe_min_rtt_at));
+        values("probe_rtt_done_stamp", Value::Time(self.probe_rtt.until));
     }
 }
 
