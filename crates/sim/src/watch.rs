@@ -1,5 +1,5 @@
 //! What the congestion control of a flow is doing, for who looks on: its phases, rounds and losses become
-//! the table `control`. It is looked at after each event of its flow, from outside, so that a run without this
+//! the table `control`, and events of a scenario wait for its phases. It is looked at after each event of its flow, from outside, so that a run without this
 //! has nothing to ask.
 
 use std::collections::BTreeMap;
@@ -90,6 +90,14 @@ struct Last {
     restarting: bool,
 }
 
+/// A flow has entered a phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entered {
+    pub(crate) phase: &'static str,
+    /// For the how manieth time.
+    pub(crate) nth: u64,
+}
+
 /// Looks on at all flows.
 #[derive(Clone)]
 pub(crate) struct Watch {
@@ -99,6 +107,7 @@ pub(crate) struct Watch {
     /// The table, if it is kept.
     table: Option<Table>,
     pub(crate) look: Look,
+    entered: Vec<Entered>,
 }
 
 impl Watch {
@@ -122,6 +131,7 @@ impl Watch {
             flows: of.iter().map(last).collect(),
             table: keeps.then(|| registry::CONTROL.empty()),
             look: Look::default(),
+            entered: Vec::new(),
         }
     }
 
@@ -130,9 +140,16 @@ impl Watch {
         self.table
     }
 
-    /// Takes in what `self.look` has of flow `i` at `now` (ns); `values` gives the control's values.
-    pub(crate) fn note(&mut self, now: u64, i: usize, values: impl FnOnce(Values<'_>)) {
-        let Self { groups, flows, table, look } = self;
+    /// Takes in what `self.look` has of flow `i` at `now` (ns); `values` gives the control's values. Returns
+    /// the phases that it has entered.
+    pub(crate) fn note(
+        &mut self,
+        now: u64,
+        i: usize,
+        values: impl FnOnce(Values<'_>),
+    ) -> &[Entered] {
+        self.entered.clear();
+        let Self { groups, flows, table, look, entered } = self;
         let last = &mut flows[i];
         let (una, end) = look.under_way;
         let another_round = match look.round {
@@ -162,7 +179,7 @@ impl Watch {
         ];
         let is_calm = events.iter().all(|(happens, _)| !happens);
         if is_calm && look.phases.iter().all(|phase| *phase == last.phase) {
-            return;
+            return &self.entered;
         }
         let mut known = BTreeMap::new();
         if table.is_some() {
@@ -180,13 +197,16 @@ impl Watch {
             if before.is_empty() {
                 (last.since, last.since_round) = (now, last.round);
             }
-            *last.entered.entry(phase).or_default() += 1;
+            let nth = last.entered.entry(phase).or_default();
+            *nth += 1;
+            entered.push(Entered { phase, nth: *nth });
             rows.add("phase", before, last);
             (last.since, last.since_round) = (now, last.round);
         }
         for (_, event) in events.into_iter().filter(|(happens, _)| *happens) {
             rows.add(event, "", last);
         }
+        &self.entered
     }
 }
 

@@ -5,6 +5,7 @@ mod bbr;
 mod controllers;
 mod delays;
 mod determinism;
+mod events;
 mod fairness;
 mod fuzz;
 mod fuzz_scenario;

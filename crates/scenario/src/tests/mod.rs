@@ -1,5 +1,6 @@
 //! What a scenario may say, what is said of one that may not be, and how it is written again.
 
+mod event;
 mod network;
 mod traffic;
 

@@ -12,7 +12,7 @@ use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::Table;
 use crate::series::{FlowSeries, GroupSeries, Named, Series};
-use crate::setup::{Flows, flows, identities, links, queue_links};
+use crate::setup::{Flows, flows, identities, links, queue_links, waiting};
 use crate::simulation::Simulation;
 use crate::transport::FlowReport;
 use crate::watch::Watch;
@@ -133,13 +133,14 @@ impl Run {
         if scenario.measure.delays {
             simulation.measure_delays();
         }
-        if scenario.measure.control {
+        if scenario.measure.control || !scenario.event.is_empty() {
             let named = |spec: &TrafficSpec| {
                 let bytes = spec.group.packet_bytes().unwrap_or(1000);
                 (spec.group.name.clone(), f64::from(bytes) * 8.0)
             };
             let groups = scenario.traffic.iter().map(named).collect();
-            simulation.watch(Watch::new(groups, &group_of, true));
+            let watch = Watch::new(groups, &group_of, scenario.measure.control);
+            simulation.watch(watch, waiting(&scenario, &topology, &group_of));
         }
         let labels = scenario
             .queue

@@ -365,7 +365,7 @@ impl TcpPreset {
 
 /// Whether a sender of it has nothing to send at times, and something later.
 fn is_idle_at_times(app: AppName) -> bool {
-    matches!(app, AppName::Pareto | AppName::Exponential)
+    matches!(app, AppName::Pareto | AppName::Exponential | AppName::Schedule)
 }
 
 fn two() -> u32 {
@@ -389,8 +389,8 @@ const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or 
 
 impl Keys for Tcp {
     const CARRIES: &'static [AppName] =
-        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Web];
-    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto and exponential";
+        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Schedule, AppName::Web];
+    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto, exponential and schedule";
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 

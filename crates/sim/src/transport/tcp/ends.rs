@@ -47,8 +47,8 @@ impl EndPoints for Ends {
         match group.app {
             App::Infinite => sender.offer(u32::MAX),
             App::Finite { .. } => sender.offer(group.finite(port.flow as usize).unwrap_or(0)),
-            App::OnOff { .. } if begins => step(sender, port, now),
-            App::OnOff { .. } | App::Periodic { .. } | App::Web(_) => {}
+            App::OnOff { .. } | App::Schedule(_) if begins => step(sender, port, now),
+            App::OnOff { .. } | App::Schedule(_) | App::Periodic { .. } | App::Web(_) => {}
         }
         self.send(port, o);
     }
@@ -146,7 +146,7 @@ impl EndPoints for Ends {
         if own && port.seat.send_at <= now {
             sender.on_own_timer(now, o);
         }
-        if matches!(port.group.app, App::OnOff { .. }) {
+        if port.group.app.comes_and_goes() {
             // What it did while nothing could be sent was not waited for.
             while let Some(ends) = source(port).map(|source| source.ends())
                 && ends <= now
@@ -165,14 +165,12 @@ impl EndPoints for Ends {
             port.seat.send_at = NEVER;
             release(sender, port, o);
         }
-        if let App::OnOff { gap, .. } = port.group.app
-            && let Some(source) = source(port)
-        {
+        if let Some(source) = source(port) {
             let mut due = source.ends();
             // A source with a rate gives one packet after another; as long as there are others to
             // send they are counted, not waited for.
-            if gap > 0 && sender.has_nothing_left() {
-                sender.offer(source.given(now, gap));
+            if source.gap() > 0 && sender.has_nothing_left() {
+                sender.offer(source.given(now));
                 let gives = source.gives();
                 if at_once {
                     release(sender, port, o);
