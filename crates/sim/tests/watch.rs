@@ -43,7 +43,7 @@ fn a_row_a_change_of_phase_of_bbr() {
     let changes = of(&table, "phase");
     let (startup, drain) = (changes[0], changes[1]);
     let value = |row: usize, name: &str| table.number(name, row).unwrap();
-    assert_eq!(texts(&table, "before")[drain], "startup");
+    assert_eq!(texts(&table, "ended")[drain], "startup");
     assert_eq!((value(startup, "nth"), value(startup, "since_s")), (1.0, 0.0));
     assert_eq!(value(drain, "since_s"), value(drain, "time_s") - value(startup, "time_s"));
     assert_eq!((value(drain, "pacing_gain"), value(drain, "full_bw_count")), (0.5, 3.0));

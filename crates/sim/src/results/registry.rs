@@ -382,7 +382,7 @@ pub const CONTROL: TableSpec = TableSpec {
             &["phase"],
             "The phase that begins or lasts: of `bbr` `startup`, `drain`, `down`, `cruise`, `refill`, `up`, `probe-rtt`; of `bbr1` `startup`, `drain`, `probe-bw`, `probe-rtt`; of others `slow-start`, `congestion-avoidance`, `reduction` (after an ECN echo), `recovery`, `timeout`.",
         ),
-        text(&["before"], "With `phase`: the phase that ended; empty at the start."),
+        text(&["ended"], "With `phase`: the phase that ended; empty at the start."),
         count(&["nth"], "", "How often this phase has begun."),
         real(
             &["since_s"],
