@@ -656,11 +656,11 @@ impl Tcp {
         self.check_idle_ecn(group, at)?;
         let whence = "a sender that is never idle:";
         if !self.restart_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "true, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "restart_after_idle", allowed, whence);
         }
         if self.decay_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "false, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "false, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "decay_after_idle", allowed, whence);
         }
         if self.decay_after_idle && (!self.restart_after_idle || self.name.needs().has_model) {
