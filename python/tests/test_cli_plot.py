@@ -261,3 +261,23 @@ def test_the_newest_run_is_the_one_that_was_asked_for_last(
     assert last() == 3
     cli("run", str(tiny), "--seed", "9")
     assert last() == 9
+
+
+def test_a_congestion_control_is_drawn_with_its_phases(tiny: Path) -> None:
+    text = (
+        'duration = "8s"\nnetwork = { preset = "dumbbell", rate = "10mbit", delay = "20ms" }\n'
+        'queue = [{ aqm = "droptail", buffer = "300p" }]\n'
+        'traffic = [{ name = "f", transport = "bbr", preset = "modern" }]\n'
+        'measure = { control = true, interval = "1s" }\n'
+    )
+    tiny.write_text(text)
+    run = bluewater.run(tiny)
+    found = {panel.title: panel for panel in panels(run)}
+    window, rate = found["f, flow 0: window"], found["f, flow 0: rate"]
+    assert set(window.points["line"]) == {"window", "in flight"}
+    assert rate.points.filter(line="max_bw")["y"].max() == pytest.approx(10, rel=0.02)
+    began = run.control.filter(event="phase", phase="startup")["time_s"].to_list()
+    drained = run.control.filter(event="phase", phase="drain")["time_s"].to_list()
+    assert (began[0], drained[0]) == window.shades[0][:2], "behind startup"
+    assert len({colour for *_, colour in window.shades}) == 2
+    bluewater.plot(run)

@@ -141,6 +141,9 @@ pub struct LinkSpec {
     /// What the wire does to packets, made from the keys above.
     #[serde(skip)]
     pub impairments: Impairments,
+    /// The least delay of a wire that events change.
+    #[serde(skip)]
+    pub changes: Option<Duration>,
 }
 
 impl LinkSpec {
@@ -178,6 +181,13 @@ impl LinkSpec {
                 .hint("packets overtake others because some take longer"));
         }
         Ok(())
+    }
+}
+
+impl LinkSpec {
+    /// An event changes the wire, which may then take `delay`.
+    pub(crate) fn may_take(&mut self, delay: Duration) {
+        self.changes = Some(self.changes.map_or(delay, |least| least.min(delay)));
     }
 }
 
@@ -284,6 +294,21 @@ pub struct Edge {
     pub sending: Sending,
     /// What its wire does to packets.
     pub impairments: Impairments,
+    /// The least delay that events give it, if they change its wire.
+    pub changes: Option<Duration>,
+}
+
+impl Edge {
+    /// Whether its wire does anything but delay, or will.
+    pub fn impairs(&self) -> bool {
+        self.impairments.any() || self.changes.is_some()
+    }
+
+    /// The least delay that it has at any time, ns.
+    pub fn least_delay(&self) -> u64 {
+        let least = self.impairments.delays(self.delay.as_nanos()).0;
+        self.changes.map_or(least, |changed| least.min(changed.as_nanos()))
+    }
 }
 
 /// Nodes, links, and which of them are the sides and the bottlenecks of a preset.
@@ -361,7 +386,7 @@ impl Topology {
         let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
             for (from, to) in [(a, b), (b, a)] {
                 let (sending, impairments) = (Sending::default(), Impairments::default());
-                links.push(Edge { from, to, rate, delay, sending, impairments });
+                links.push(Edge { from, to, rate, delay, sending, impairments, changes: None });
             }
         };
         (0..n).for_each(|router| join(router, router + 1, rate, delay));
@@ -428,8 +453,8 @@ impl Topology {
                     .hint("a link goes both ways unless it has duplex = false"));
             }
             let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
-            let edge =
-                Edge { from, to, rate: spec.rate.0, delay: spec.delay.0, sending, impairments };
+            let (rate, delay, changes) = (spec.rate.0, spec.delay.0, spec.changes);
+            let edge = Edge { from, to, rate, delay, sending, impairments, changes };
             links.push(edge.clone());
             if spec.duplex {
                 links.push(Edge { from: to, to: from, ..edge });

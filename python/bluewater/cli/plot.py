@@ -48,7 +48,9 @@ def plot(
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
     Writes a PNG and the points as CSV; prints their paths. A run that kept no series is simulated
-    again with one. For a paper: `--out figure.pdf --size column`.
+    again with one. With `control = true` under [measure] there are also the window and rate of each
+    flow, orange behind phases that send more than is known to fit, blue behind those that send
+    less. For a paper: `--out figure.pdf --size column`.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415

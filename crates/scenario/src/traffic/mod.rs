@@ -16,7 +16,9 @@ use aqm::{Duration, Label};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
+pub use app::{
+    App, AppName, Exponential, Finite, Offer, Pareto, Periodic, Schedule, UnsentName, Web,
+};
 pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};

@@ -104,12 +104,13 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 14] = [
+pub const TABLES: [&TableSpec; 15] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
     &GROUPS,
     &FLOW_SERIES,
+    &CONTROL,
     &DELAYS,
     &FLOW_DELAYS,
     &TRANSFERS,
@@ -371,6 +372,130 @@ pub const FLOW_SERIES: TableSpec = TableSpec {
     ],
 };
 
+/// What congestion controls do.
+pub const CONTROL: TableSpec = TableSpec {
+    name: "control",
+    row: "a row per flow over TCP and change of phase, round trip or loss episode, warm-up included, with `control` under `[measure]`",
+    simulated: true,
+    needs: &["control"],
+    columns: &[
+        real(&["time_s"], "s", "When it happened."),
+        count(&["flow"], "", "As in the table of flows."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        text(
+            &["event"],
+            "`phase`: another phase begins. `round`: a round trip, counted by packets, begins. `loss`, `timeout`: a repair begins, after acknowledgements or the timer told of a loss. `recovered`: it ends. `undo`: it was needless. `restart`: the first packet after a time without any (`bbr`, `bbr1`).",
+        ),
+        text(
+            &["phase"],
+            "The phase that begins or lasts: of `bbr` `startup`, `drain`, `down`, `cruise`, `refill`, `up`, `probe-rtt`; of `bbr1` `startup`, `drain`, `probe-bw`, `probe-rtt`; of others `slow-start`, `congestion-avoidance`, `reduction` (after an ECN echo), `recovery`, `timeout`.",
+        ),
+        text(&["ended"], "With `phase`: the phase that ended; empty at the start."),
+        count(&["nth"], "", "How often this phase has begun."),
+        real(
+            &["since_s"],
+            "s",
+            "For how long the phase lasts; with `phase`, how long the one before lasted.",
+        ),
+        count(&["rounds"], "", "The same in round trips."),
+        real(&["cwnd_packets"], "packets", "The congestion window."),
+        count(&["inflight_packets"], "packets", "Sent, and neither acknowledged nor found lost."),
+        real(
+            &["pacing_bps"],
+            "bit/s",
+            "What a paced sender sends at most; empty for one that is not.",
+        ),
+        real(&["ssthresh"], "packets", "The slow-start threshold; empty before the first loss."),
+        real(&["alpha"], "0 … 1", "`dctcp`, `prague`: the smoothed share of marks."),
+        real(
+            &["round_count", "cycle_count"],
+            "",
+            "`bbr`, `bbr1`, as all that follows: BBR.round_count; BBR.cycle_count. Empty where the version has no such value or it is infinite.",
+        ),
+        real(&["pacing_gain", "cwnd_gain"], "", "The gains of the phase."),
+        real(
+            &["max_bw", "bw", "bw_shortterm", "bw_latest"],
+            "bit/s",
+            "Estimated bandwidths, in packets on the wire; `bw_latest` is the greatest sample of the round.",
+        ),
+        real(
+            &["inflight_longterm", "inflight_shortterm", "inflight_latest"],
+            "packets",
+            "What losses leave of what may be under way; `inflight_latest` is the most that was delivered in a round.",
+        ),
+        real(
+            &["full_bw", "full_bw_count", "full_bw_now", "full_bw_reached"],
+            "bit/s, –",
+            "The search for a plateau: the rate that it compares with, rounds without growth, and 1 or 0.",
+        ),
+        real(
+            &["min_rtt", "probe_rtt_min_delay"],
+            "s",
+            "Least round trips: of 10 s, and since the last ProbeRTT.",
+        ),
+        real(
+            &[
+                "bdp",
+                "target_inflight",
+                "inflight_target",
+                "inflight_target_max_bw",
+                "inflight_with_headroom",
+            ],
+            "packets",
+            "BBR.bdp; TargetInflight(); Inflight(1.0), and the same with `max_bw` in place of `bw`; InflightWithHeadroom().",
+        ),
+        real(
+            &["extra_acked", "max_inflight", "prior_cwnd"],
+            "packets",
+            "By how much acknowledgements run ahead; the bound of the window that follows; the window before losses or ProbeRTT.",
+        ),
+        real(
+            &[
+                "prev_probe_too_high",
+                "prev_probe_precautionary",
+                "is_bw_probe_sample",
+                "idle_restart",
+            ],
+            "",
+            "1 if it is so, else 0.",
+        ),
+        real(
+            &["bw_probe_up_rounds"],
+            "",
+            "How often a probe has doubled the steps in which it raises `inflight_longterm`.",
+        ),
+        real(
+            &["bw_probe_wait"],
+            "s",
+            "How long after `down` began the next probe begins at the latest.",
+        ),
+        real(
+            &["probe_rtt_min_stamp", "probe_rtt_done_stamp"],
+            "s",
+            "When `probe_rtt_min_delay` was measured; when the last ProbeRTT may end, 0 before that is known.",
+        ),
+        real(&["loss_ranges"], "", "Separate ranges of packets lost in the round."),
+        real(
+            &["high_lost", "high_inflight"],
+            "packets",
+            "When losses last ended a probe or `startup`: RS.lost and RS.tx_in_flight.",
+        ),
+        real(
+            &["undo_bw_shortterm", "undo_inflight_shortterm", "undo_inflight_longterm"],
+            "bit/s, packets",
+            "What SaveStateUponLoss() kept.",
+        ),
+        real(
+            &["delivered", "lost", "app_limited"],
+            "packets, –",
+            "C.delivered and C.lost of the connection; 1 while what is sent is limited by the application.",
+        ),
+    ],
+};
+
+/// How many columns of [`CONTROL`] come before the values of the controls.
+pub(crate) const CONTROL_FIXED: usize = 12;
+
 /// Delays by group.
 pub const DELAYS: TableSpec = TableSpec {
     name: "delays",
@@ -610,7 +735,7 @@ mod tests {
                     from = [\"a\"]\nto = [\"b\"]\n\
                     [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
                     from = [\"a\"]\nto = [\"b\"]\n\
-                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\n";
+                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\ncontrol = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {

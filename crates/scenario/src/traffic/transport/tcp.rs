@@ -370,7 +370,7 @@ impl TcpPreset {
 
 /// Whether a sender of it has nothing to send at times, and something later.
 fn is_idle_at_times(app: AppName) -> bool {
-    matches!(app, AppName::Pareto | AppName::Exponential)
+    matches!(app, AppName::Pareto | AppName::Exponential | AppName::Schedule)
 }
 
 fn two() -> u32 {
@@ -394,8 +394,8 @@ const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or 
 
 impl Keys for Tcp {
     const CARRIES: &'static [AppName] =
-        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Web];
-    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto and exponential";
+        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Schedule, AppName::Web];
+    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto, exponential and schedule";
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
@@ -661,11 +661,11 @@ impl Tcp {
         self.check_idle_ecn(group, at)?;
         let whence = "a sender that is never idle:";
         if !self.restart_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "true, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "restart_after_idle", allowed, whence);
         }
         if self.decay_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "false, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "false, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "decay_after_idle", allowed, whence);
         }
         if self.decay_after_idle && (!self.restart_after_idle || self.name.needs().has_model) {
