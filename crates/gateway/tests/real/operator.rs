@@ -18,6 +18,7 @@ fn operated(options: &str, script: &str) -> Output {
          ip link add lan type veth peer name x; ip link add wan type veth peer name y
          for i in lan wan x y; do ip link set $i up; done
          $g run --rate 1mbit --lan lan --wan wan --name $name {options} & run=$!
+         trap 'kill $run 2>&-' EXIT
          while kill -0 $run 2>&-; do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
          end() {{ kill -INT $run; wait $run; }}
          {script}"
@@ -535,6 +536,28 @@ fn a_folder_that_others_can_write_to_is_not_trusted() {
     assert!(errors.contains("a link or no folder"), "{errors}");
     assert!(evil.accept().is_err(), "somebody asked");
     fs::remove_dir_all(&runtime).unwrap();
+}
+
+/// Room for two million packets a way takes no memory, and so no time, before they come: neither at the
+/// start nor with a change. Touched, its least part would take 100 MB. (A discipline that remembers a flow for
+/// each packet that may wait, as DRR does, takes the memory for that.)
+#[test]
+fn a_huge_buffer_takes_memory_as_it_is_used() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "resident() { grep VmHWM /proc/$run/status; }
+        resident
+        for aqm in droptail sfb dualpi2 fq-codel fq-pie sfq cake red-pd; do
+            $g ctl $name set --aqm $aqm --buffer 1900000p >&- || exit 11
+            resident
+        done
+        end";
+    let (text, _) = well(&operated("--quiet --buffer 2000000p --plane packet", script));
+    let kilobytes: Vec<u32> =
+        text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(kilobytes.len(), 9, "{text}");
+    assert!(kilobytes.iter().all(|&kb| kb < 60_000), "{text}");
 }
 
 /// Whatever rights it has given up and however it ends, the socket's name goes.
