@@ -620,3 +620,4 @@ fn idle_and_slow_connections_do_not_hold_up_a_scrape() {
     drop((idle, shell.stdin.take()));
     assert!(shell.wait().unwrap().success());
 }
+    assert!(text.contains("bluewater_drops_total{queue=\"up\",cause=\"policed\"} 0\n"), "{text}");

@@ -163,7 +163,11 @@ pub const QUEUES: TableSpec = TableSpec {
         text(&["aqm"], "The queue discipline."),
         count(&["arrivals", "departures"], "packets", "See above."),
         count(&["drops"], "packets", "Drops of all causes."),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets whose CE bit this queue set."),
         count(
             &["arrivals_bytes", "departures_bytes", "drops_bytes"],
@@ -269,7 +273,11 @@ pub const FLOWS: TableSpec = TableSpec {
             "packets",
             "What this flow's packets met at the primary queue.",
         ),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
         count(
             &["arrivals_bytes", "drops_bytes"],
