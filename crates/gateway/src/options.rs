@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqm::any::BuildError;
+use aqm::filter::policer::PolicerConfig;
 use aqm::{About, CATALOG, Duration, Framing, Limit, Rate, Size};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -18,8 +19,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
-use crate::link::{Spec, SpecError};
-use crate::text::{pair, pairs, quantity, some, text, text_of, way};
+use crate::link::{Policing, Spec, SpecError};
+use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way};
 use crate::trouble::Trouble;
 
 /// What `--mean-packet` may be, bytes.
@@ -92,6 +93,12 @@ struct Way {
     /// The least that is sent, bytes with the overhead.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     mpu: Option<u32>,
+    /// Drop what arrives at the queue faster than this rate, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    policer: Option<OrNone<Rate>>,
+    /// What the policer lets pass at once after a pause; ten packets of 1514 bytes if not given.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    policer_burst: Option<Size>,
     /// The options that were given for this way alone.
     #[arg(skip)]
     alone: Vec<String>,
@@ -247,6 +254,7 @@ impl Way {
                 corrupt: self.corrupt.unwrap_or_default().0,
             },
             told_rate: self.told_rate,
+            policer: policing(None, self.policer, self.policer_burst)?,
         })
     }
 
@@ -330,6 +338,14 @@ pub struct Change {
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "mpu")]
     pub mpu: Option<u32>,
+    /// The rate beyond which arriving packets are dropped, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub policer: Option<OrNone<Rate>>,
+    /// What the policer lets pass at once after a pause.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub policer_burst: Option<Size>,
 }
 
 /// The largest `--mpu`, bytes.
@@ -386,6 +402,7 @@ impl Change {
         wire.loss = self.loss.unwrap_or(wire.loss);
         wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
+        new.policer = policing(old.policer, self.policer, self.policer_burst)?;
         if let Some(buffer) = self.buffer {
             new.limit = limit("--buffer", buffer, new.rate, new.delay + back)?;
         }
@@ -398,6 +415,27 @@ impl Change {
             new.params.push((name.clone(), value.clone()));
         }
         Ok(new)
+    }
+}
+
+/// What a policer becomes by another rate, or none, and another burst.
+fn policing(
+    old: Option<Policing>,
+    rate: Option<OrNone<Rate>>,
+    burst: Option<Size>,
+) -> Result<Option<Policing>, Trouble> {
+    let known = rate.map_or(old.map(|old| old.rate), |rate| rate.0);
+    match (known, burst) {
+        (Some(rate), _) => {
+            let burst = burst.or(old.map(|old| old.burst));
+            let burst = burst.unwrap_or_else(|| PolicerConfig::default().burst);
+            Ok(Some(Policing { rate, burst }))
+        }
+        (None, Some(burst)) if rate.is_none() => Err(Trouble::new(
+            format!("--policer-burst {burst}: there is no policer"),
+            "--policer RATE makes one",
+        )),
+        _ => Ok(None),
     }
 }
 
@@ -476,6 +514,51 @@ mod tests {
         assert_eq!(up.each_ref().map(told), [("sfb".into(), 0), blue.clone()]);
         let down = specs(&format!("{common} --down-aqm=red --down-param=gentle=true"));
         assert_eq!(down.each_ref().map(told), [blue, ("red".into(), 1)]);
+    }
+
+    /// Whatever option there is for both ways, in the order of `--help`.
+    #[test]
+    fn an_option_for_both_ways_has_one_for_the_way_down() {
+        let both = Way::arguments();
+        let both: Vec<_> = both.get_arguments().collect();
+        let all = LinkOptions::augment_args(Command::new("x"));
+        let all: Vec<_> = all.get_arguments().filter_map(Arg::get_long).collect();
+        for option in &both {
+            let (id, long) = (option.get_id().as_str(), option.get_long().unwrap());
+            let own = all.iter().position(|name| *name == format!("down-{long}"));
+            assert_eq!(own.is_none(), COMMON.contains(&id), "{long}");
+            let behind = BEHIND.iter().find(|(one, _)| *one == id).map_or(id, |(_, it)| *it);
+            let place = all.iter().position(|name| {
+                both.iter().any(|one| one.get_id() == behind && one.get_long() == Some(*name))
+            });
+            assert!(own.is_none_or(|own| (1..=4).contains(&(own - place.unwrap()))), "{long}");
+        }
+        assert_eq!(all.len(), both.len() + both.len() - COMMON.len() + OF_UP.len());
+    }
+
+    #[test]
+    fn a_policer_is_of_a_way_and_may_change() {
+        let told = |specs: [Spec; 2]| {
+            specs.map(|spec| spec.policer.map(|p| (p.rate.to_string(), p.burst.to_string())))
+        };
+        let some = |rate: &str, burst: &str| Some((rate.to_string(), burst.to_string()));
+        let args = "--rate=10mbit --policer=5mbit --down-policer=2mbit --down-policer-burst=30kB";
+        assert_eq!(told(specs(args)), [some("5mbit", "15140B"), some("2mbit", "30kB")]);
+        let args = "--rate=10mbit --policer=5mbit --policer-burst=9kB --down-policer=none";
+        let both = specs(args);
+        assert_eq!(told(both.clone()), [some("5mbit", "9kB"), None]);
+        let changed = |json: &str| {
+            let change: Change = serde_json::from_str(json).unwrap();
+            let new = change.apply(both.each_ref()).map(|new| told(new.map(Option::unwrap)));
+            new.map_err(|trouble| trouble.what)
+        };
+        assert_eq!(changed(r#"{"policer": "none"}"#), Ok([None, None]));
+        assert_eq!(
+            changed(r#"{"policer": "1mbit"}"#),
+            Ok([some("1mbit", "9kB"), some("1mbit", "15140B")])
+        );
+        let refused = changed(r#"{"policer_burst": "20kB"}"#).unwrap_err();
+        assert_eq!(refused, "--policer-burst 20kB: there is no policer");
     }
 
     #[test]

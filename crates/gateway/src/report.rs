@@ -17,7 +17,7 @@ use sim::results::table::{Column, Table};
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
 use crate::link::flows::Tally;
-use crate::link::{Link, Spec};
+use crate::link::{Link, Policing, Spec};
 
 /// What the links were like at the end, and what happened.
 #[derive(Clone, Debug)]
@@ -168,6 +168,9 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
     });
     varying(&mut all, spec);
     all
+    if let Some(Policing { rate, burst }) = spec.policer {
+        all["policer"] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
+    }
 }
 
 /// Some packets of a queue's journal: each column's name and its list, in their order, which is part of what

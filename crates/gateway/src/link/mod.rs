@@ -37,7 +37,7 @@ use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
 use spec::too_large;
-pub use spec::{Spec, SpecError};
+pub use spec::{Policing, Spec, SpecError};
 
 /// One direction between two interfaces. Time 0 is when it was made.
 pub struct Link {
