@@ -101,6 +101,7 @@ pub fn state(
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
         all.extend(wire(link).map(|wire| ("wire".into(), wire)));
+        all.extend(link.tins().map(|tins| ("tins".into(), tins)));
     }
     if let Some(rate) = link.rate_now(now) {
         all["rate_trace"]["now_bps"] = rate.into();
@@ -167,10 +168,10 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         "mean_packet": spec.mean_packet, "seed": spec.seed,
     });
     varying(&mut all, spec);
-    all
     if let Some(Policing { rate, burst }) = spec.policer {
         all["policer"] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
     }
+    all
 }
 
 /// Some packets of a queue's journal: each column's name and its list, in their order, which is part of what
