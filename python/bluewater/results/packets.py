@@ -227,8 +227,8 @@ def _check_columns(schema: pl.Schema, path: Path) -> None:
 _WORDS = {
     "ecn": ("not-ect", "ect0", "ect1", "ce"),
     "fate": ("sent", "dropped", "queued"),
-    "marked": ("", "overflow", "early", "penalty"),
-    "dropped": ("", "overflow", "early", "penalty"),
+    "marked": ("", "overflow", "early", "penalty", "policed"),
+    "dropped": ("", "overflow", "early", "penalty", "policed"),
 }
 """The values that columns of text may have."""
 

@@ -411,7 +411,9 @@ pub(super) fn line_limit(
 #[derive(Clone, Debug)]
 struct Pool<P, T> {
     packets: Links<(Meta, P, T)>,
-    /// Slots that hold no packet.
+    /// How many slots there may be.
+    most: usize,
+    /// Slots that held a packet and hold none.
     free: Chain,
     backlog: Backlog,
     /// Lines with packets.
@@ -424,11 +426,10 @@ struct Pool<P, T> {
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     fn new(slots: usize, shown: Waiting) -> Self {
-        let (mut packets, mut free) = (Links::new(slots), Chain::EMPTY);
-        (0..slots).for_each(|slot| packets.stack(&mut free, slot));
         Self {
-            packets,
-            free,
+            packets: Links::with_room(slots),
+            most: slots,
+            free: Chain::EMPTY,
             backlog: Backlog::default(),
             busy: 0,
             shows_all: shown != Waiting::Queue,
@@ -440,7 +441,7 @@ impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     #[inline(always)]
     fn view(&self, own: Backlog, limit: Limit) -> View<'_> {
         let backlog = if self.shows_all { self.backlog } else { own };
-        View { backlog, limit, ring: &[], head: 0 }
+        View { backlog, limit, ring: &[], head: 0, mask: 0 }
     }
 }
 
@@ -455,7 +456,7 @@ struct Place<'a, P, T> {
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0 }
+        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0, mask: 0 }
     }
 
     #[inline]
@@ -471,8 +472,15 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline(always)]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let pool = &mut *self.pool;
-        let Some(slot) = pool.free.head() else { return debug_assert!(false, "no room") };
-        pool.packets.pop(&mut pool.free);
+        let slot = if let Some(slot) = pool.free.head() {
+            pool.packets.pop(&mut pool.free);
+            slot
+        } else {
+            let Some(slot) = pool.packets.fresh(pool.most) else {
+                return debug_assert!(false, "no room");
+            };
+            slot
+        };
         pool.packets[slot] = (meta, packet, tag);
         pool.packets.append(self.chain, slot);
         pool.busy += u32::from(self.backlog.packets == 0);

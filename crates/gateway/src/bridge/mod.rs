@@ -1,6 +1,7 @@
 //! An emulated link between two existing Ethernet interfaces: a bump in the wire. Frames go from one to the
 //! other unchanged, except for ECN marks.
 
+pub(crate) mod guard;
 mod wiring;
 
 use std::io;
@@ -23,6 +24,7 @@ use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
+pub use guard::{Guarding, Identity};
 use wiring::{Claim, Named};
 
 /// Bytes of an Ethernet header with VLAN tags.
@@ -60,7 +62,10 @@ pub fn bridge(
     // Complains of a name or port that is taken before it touches a file.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
-    let keeper = Keeper::start()?;
+    let keeper = Keeper::start(
+        both.each_ref()
+            .map(|Named { about, .. }| Identity { index: about.index, name: about.name.clone() }),
+    )?;
     privilege::drop_all()?;
     wiring::watch(&both)?;
     session.serve(doors, Beside::Keeper(keeper), &wake)?;

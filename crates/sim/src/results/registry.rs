@@ -168,7 +168,11 @@ pub const QUEUES: TableSpec = TableSpec {
             "Packets handed to the queue, and packets that the transmitter took.",
         ),
         count(&["drops"], "packets", "Drops of all causes."),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets whose CE bit this queue set."),
         count(
             &["arrivals_bytes", "departures_bytes", "drops_bytes"],
@@ -278,7 +282,11 @@ pub const FLOWS: TableSpec = TableSpec {
             "`drops / arrivals` of this flow at the primary queue; if more were dropped than arrived, as for the `loss` of a queue; 0 without drops.",
         ),
         count(&["arrivals", "drops"], "packets", "This flow's packets at the primary queue."),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
         count(&["arrivals_bytes", "drops_bytes"], "bytes", "Arrived and dropped bytes."),
         real(&["drops_bps"], "bit/s", "8 · `drops_bytes` / `measured_s`."),
