@@ -146,7 +146,7 @@ def compare(
 
     Without --preset connections are as in the papers: SACK, an initial window of two, packets of
     1000 bytes, each acknowledged. Modern TCP is `--transport cubic --preset modern`. Disciplines
-    have their defaults; RED's are those of its author from 1997 and 2000. `--set
+    have their defaults; most of RED's follow its author's advice of 1997 and 2000. `--set
     queue.0.params.preset=feng` sets the BLUE paper's.
 
     With --reps each number is the mean over seeds with half its 95 % interval. A star marks a
