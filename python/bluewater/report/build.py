@@ -349,13 +349,18 @@ _WORST = (
 """What says most against a claim comes first where it is listed."""
 
 
+HINDSIGHT = "Chosen with the results in view."
+"""Why a claim is fitted whose file gives no reason of its own."""
+
+
 def _why(finding: Mapping[str, Any], name: str) -> str:
     """The cause of a verdict in a line."""
     claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
     told = "Not known."
     if verdict in (Verdict.REPRODUCED, Verdict.STATED):
         where = f"Reproduced under {under}" if under else "Reproduced"
-        because = " ".join(filter(None, (claim.fitted, claim.cause)))
+        fitted = claim.fitted or (HINDSIGHT if finding["fitted"] else "")
+        because = " ".join(filter(None, (fitted, claim.cause)))
         told = f"{where}: {because}" if because else f"{where}."
     elif verdict is Verdict.CONTRADICTED:
         told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"

@@ -35,7 +35,7 @@ from bluewater.results.tables import STANDARD
 from bluewater.study.scenarios.typed import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from bluewater.results.tables import Tables
 
@@ -166,8 +166,8 @@ class Claim(Table, frozen=True):
         bound: Where the bound comes from: the paper's words, or an independent run.
         origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
-        fitted: What of the experiment was chosen by the very number that is claimed, if anything
-            was: then that it is met is no evidence.
+        fitted: What was chosen or changed after the result was known, or why the measure cannot
+            fail, if either is so: then that the claim is met is no evidence.
         plot: The plot that shows it.
         drawn: Where its bound and the paper's number are drawn in that plot.
         authors: What the authors' own program does where it was run, if the reader should know it
@@ -226,6 +226,7 @@ class Finding:
         under: The stated readings that it is reproduced, or partly met, under, if it is so only
             there.
         provisional: Too few seeds for an interval to count.
+        hindsight: The readings that were chosen with the results in view.
     """
 
     claim: Claim
@@ -233,6 +234,7 @@ class Finding:
     verdict: Verdict
     under: Sequence[str]
     provisional: bool
+    hindsight: Collection[str] = ()
 
     @property
     def measured(self) -> Estimate | None:
@@ -246,9 +248,8 @@ class Finding:
 
     @property
     def fitted(self) -> bool:
-        """Whether it is reproduced by something that was chosen by the number that is claimed."""
-        met = self.verdict in (Verdict.REPRODUCED, Verdict.STATED)
-        return met and bool(self.claim.fitted)
+        """Whether it is reproduced, and yet no evidence."""
+        return is_fitted(self.claim, self.verdict, self.under, self.hindsight)
 
     @property
     def refuted(self) -> bool:
@@ -267,6 +268,7 @@ def judge(
     exact: bool = False,
     needs_full: bool = False,
     unread: bool = False,
+    hindsight: Collection[str] = (),
 ) -> Finding:
     """Measures a claim and decides on it.
 
@@ -278,6 +280,7 @@ def judge(
         exact: Whether values do not depend on the seed.
         needs_full: Whether the size is too small for the claim.
         unread: Whether the size leaves out stated readings of the claim.
+        hindsight: The readings that were chosen with the results in view.
     """
     found = [measure(claim, tables.of(reading), file, reading) for reading in (STANDARD, *readings)]
     verdict, under = conclude(claim, found)
@@ -285,7 +288,19 @@ def judge(
         verdict, under = Verdict.NEEDS_FULL, []
     few = len(found[0].values) < MIN_SEEDS and not exact
     provisional = few and verdict is not Verdict.NEEDS_FULL
-    return Finding(claim, found, verdict, under, provisional)
+    return Finding(claim, found, verdict, under, provisional, hindsight)
+
+
+def is_fitted(
+    claim: Claim, verdict: Verdict, under: Sequence[str], hindsight: Collection[str]
+) -> bool:
+    """Whether a claim is reproduced, and yet no evidence.
+
+    Its file says so, or each reading that reproduces it was chosen with the results in view.
+    """
+    if verdict is Verdict.STATED:
+        return bool(claim.fitted) or all(name in hindsight for name in under)
+    return verdict is Verdict.REPRODUCED and bool(claim.fitted)
 
 
 def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:
