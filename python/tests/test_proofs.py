@@ -361,6 +361,33 @@ def matched() -> str:
     return f"{sum(met)} of {len(met)}"
 
 
+def apart_from_ns2(packet: str) -> str:
+    """How many losses of Fig. 5 differ from ns-2's, with a packet of so many bytes on the wire."""
+    names = ("configuration", "buffer", "access_ms", "sources")
+    ours = {
+        tuple(row[name] for name in names): float(row["loss"])
+        for row in rows("red_blue_fig5_wire.csv")
+        if row["packet"] == packet
+    }
+    theirs = {
+        tuple(row[name] for name in names): float(row["loss"]) for row in rows("ns2_fig5.csv")
+    }
+    assert ours.keys() == theirs.keys()
+    differ = [
+        not (abs(loss - ours[key]) <= 0.005 or max(loss, ours[key]) <= 1.15 * min(loss, ours[key]))
+        for key, loss in theirs.items()
+    ]
+    return f"{sum(differ)} of {len(differ)}"
+
+
+def b4_in_fig5(access: str, sources: str, digits: int) -> str:
+    """What B4 loses with 100 packets in ns-2, and here with 1000 and with 1040 bytes, as a row."""
+    wanted = {"configuration": "B4", "buffer": "100", "access_ms": access, "sources": sources}
+    kept = [*rows("ns2_fig5.csv"), *rows("red_blue_fig5_wire.csv")]
+    found = [float(row["loss"]) for row in kept if wanted.items() <= row.items()]
+    return " | ".join(f"{100 * loss:.{digits}f}" for loss in found)
+
+
 def overflows(access: str, buffer: str, limit: str, within: str) -> list[float]:
     """In how many per cent of the intervals ns-2's queue overflows under the steps of Fig. 6."""
     return [
@@ -637,3 +664,19 @@ def test_each_proof_by_a_run_names_rows_that_are_kept_and_is_checked() -> None:
                 for file in files:
                     assert (REFERENCE / file).exists(), (name, claim.id, file)
                 assert (name, claim.id) in checked, (name, claim.id)
+
+
+def test_fig_5_in_ns_2_says_what_the_rows_give() -> None:
+    page = (REFERENCE.parents[2] / "docs" / "validation-ns2.md").read_text("utf-8")
+    section = page.partition("## Fig. 5 of Feng02")[2].partition("\n## ")[0]
+    assert f"**{apart_from_ns2('1000')} losses**" in section
+    assert f"**{apart_from_ns2('1040')}** differ" in section
+    for access, sources, digits in (
+        ("11", "withdraw", 3),
+        ("mixed", "withdraw", 3),
+        ("mixed", "10000", 1),
+        ("20", "122.5", 1),
+        ("20", "10000", 1),
+        ("mixed", "117", 1),
+    ):
+        assert f" | {b4_in_fig5(access, sources, digits)} |" in section, (access, sources)
