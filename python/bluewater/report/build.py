@@ -75,7 +75,6 @@ def write_report(
             kept=kept(),
             open=open_,
             filters=_filters(open_),
-            by=BY,
             css=CSS,
             styles=styles,
             marks=MARKS,
@@ -363,7 +362,7 @@ def _why(finding: Mapping[str, Any], name: str) -> str:
         because = " ".join(filter(None, (fitted, claim.cause)))
         told = f"{where}: {because}" if because else f"{where}."
     elif verdict is Verdict.CONTRADICTED:
-        told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
+        told = f"Contradicted by {claim.contradicted.by}: {claim.contradicted.why}"
     elif verdict is Verdict.NEEDS_FULL:
         held = kept().of(name, claim)
         told = "This size is too small to say."
@@ -375,14 +374,6 @@ def _why(finding: Mapping[str, Any], name: str) -> str:
     elif verdict is Verdict.PARTLY and claim.holds.holds(finding["readings"][0]["mean"]):
         told = "The mean lies within the bound, its interval does not: much depends on the seed."
     return told
-
-
-BY = {
-    "arithmetic": "arithmetic",
-    "independent run": "an independent run",
-    "the paper itself": "the paper itself",
-}
-"""What shows that a claim cannot hold, in a sentence."""
 
 
 def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -16,7 +16,7 @@ The verdict of the claim is the first of these that is true:
   readings of a claim that the standard one does not reproduce;
 - *reproduced*, in the standard reading;
 - *reproduced under a stated reading*, which is named;
-- *contradicted*: the claim comes with a proof that no reading can reproduce it;
+- *contradicted*: the claim comes with a proof against the sentence as the paper words it;
 - *partly*, in any reading, the standard one first;
 - *not reproduced*.
 """
@@ -102,14 +102,14 @@ class Bound:
 
 
 class Contradiction(Table, frozen=True):
-    """Why no reading can reproduce a claim.
+    """Why the sentence of a claim cannot be true as the paper words it.
 
     Attributes:
         by: What shows it.
         why: The proof, in steps that a sceptic can follow.
     """
 
-    by: Literal["arithmetic", "independent run", "the paper itself"]
+    by: Literal["arithmetic", "the paper itself"]
     why: str
 
 
@@ -163,7 +163,7 @@ class Claim(Table, frozen=True):
         unit: The unit of the value.
         holds: Where the value must lie.
         partly: Where it may lie for the claim to hold in part.
-        bound: Where the bound comes from: the paper's words, or an independent run.
+        bound: Where the bound comes from: the paper's words, or ours.
         origin: Who says it: the paper, or we.
         note: What to know about how it is measured.
         fitted: What was chosen or changed after the result was known, or why the measure cannot
@@ -173,7 +173,7 @@ class Claim(Table, frozen=True):
         authors: What the authors' own program does where it was run, if the reader should know it
             beside the verdict: that it does not meet the bound, above all.
         cause: Why it is not reproduced, in a line, where that is known.
-        contradicted: The proof that it cannot be reproduced, if there is one.
+        contradicted: The proof against it, if there is one.
     """
 
     id: str
