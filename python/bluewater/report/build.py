@@ -80,7 +80,6 @@ def write_report(
             kept=kept(),
             open=open_,
             filters=_filters(open_),
-            by=BY,
             css=CSS,
             styles=styles,
             marks=MARKS,
@@ -356,16 +355,21 @@ _WORST = (
 """The sort key of the list: the worst verdicts first."""
 
 
+HINDSIGHT = "Chosen with the results in view."
+"""Why a claim is fitted whose file gives no reason of its own."""
+
+
 def _why(finding: Mapping[str, Any], name: str) -> str:
     """The cause of a verdict in a line."""
     claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
     told = "Not known."
     if verdict in (Verdict.REPRODUCED, Verdict.STATED):
         where = f"Reproduced under {under}" if under else "Reproduced"
-        because = " ".join(filter(None, (claim.fitted, claim.cause)))
+        fitted = claim.fitted or (HINDSIGHT if finding["fitted"] else "")
+        because = " ".join(filter(None, (fitted, claim.cause)))
         told = f"{where}: {because}" if because else f"{where}."
     elif verdict is Verdict.CONTRADICTED:
-        told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
+        told = f"Contradicted by {claim.contradicted.by}: {claim.contradicted.why}"
     elif verdict is Verdict.NEEDS_FULL:
         held = kept().of(name, claim)
         told = "This size is too small to say."
@@ -379,14 +383,6 @@ def _why(finding: Mapping[str, Any], name: str) -> str:
             "The mean lies within the bound, its interval does not: the result depends on the seed."
         )
     return told
-
-
-BY = {
-    "arithmetic": "arithmetic",
-    "independent run": "an independent run",
-    "the paper itself": "the paper itself",
-}
-"""Sources of proof that a claim cannot hold, as they continue a sentence."""
 
 
 def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
