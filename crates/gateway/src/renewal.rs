@@ -18,10 +18,9 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::bridge::guard::{Guard, Happened};
-use crate::bridge::{Guarding, Identity};
 use crate::control::{Asking, Renewal, Request};
 use crate::frame::Layer;
+use crate::guard::{Guard, Guarding, Happened, Identity};
 use crate::link::Spec;
 use crate::output::writer;
 use crate::record::{described, links};

@@ -1,7 +1,6 @@
 //! An emulated link between two existing Ethernet interfaces: a bump in the wire. Frames go from one to the
 //! other unchanged, except for ECN marks.
 
-pub(crate) mod guard;
 mod wiring;
 
 use std::io;
@@ -12,6 +11,7 @@ use nix::libc;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::frame::Layer;
+use crate::guard::Identity;
 use crate::io::port::{Port, Ports};
 use crate::io::xdp::Xdp;
 use crate::link::{Link, Spec};
@@ -24,7 +24,6 @@ use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
-pub use guard::{Guarding, Identity};
 use wiring::{Claim, Named};
 
 /// Bytes of an Ethernet header with VLAN tags.

@@ -6,13 +6,13 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use nix::libc;
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::io::shut::Shut;
 use crate::netlink::{Interface, Netlink};
 
@@ -40,6 +40,7 @@ pub(crate) struct Guard {
     netlink: Netlink,
     ports: [Port; 2],
     cable: Cable,
+    clock: Clock,
     pass_on: bool,
     shut: bool,
 }
@@ -88,7 +89,15 @@ impl Guard {
         let ports =
             ports.map(|Identity { index, name }| Port { index, name, renamed: 0, closed: None });
         let Guarding { pass_on, shut } = guarding;
-        Ok(Self { told, netlink, ports, cable: Cable::default(), pass_on, shut })
+        Ok(Self {
+            told,
+            netlink,
+            ports,
+            cable: Cable::default(),
+            clock: Clock::new(),
+            pass_on,
+            shut,
+        })
     }
 
     /// Sees what is otherwise, acts, and tells what happened.
@@ -102,7 +111,7 @@ impl Guard {
             }
         }
         let now = now.map(|about| (about.up, about.carrier));
-        for (at, change) in self.cable.follow(now, Instant::now()) {
+        for (at, change) in self.cable.follow(now, self.clock.now()) {
             // Where both are lost at once, one is left up, to see when its own is back.
             if !self.cable.taken[at] {
                 all.push(self.carrier(at, change));
@@ -129,7 +138,7 @@ impl Guard {
             false => self.netlink.down(index),
         });
         if let Some(Ok(())) = done {
-            self.cable.moved(1 - at, back, Instant::now());
+            self.cable.moved(1 - at, back, self.clock.now());
         }
         let what = if back { "has a carrier again" } else { "has lost its carrier" };
         let way = if back { "up" } else { "down" };
@@ -183,14 +192,14 @@ impl Port {
 struct Cable {
     carrier: [bool; 2],
     taken: [bool; 2],
-    /// Until when a port that was just taken up may look for its carrier.
-    patience: [Option<Instant>; 2],
+    /// Until when a port that was just taken up may look for its carrier, ns.
+    patience: [u64; 2],
 }
 
 impl Default for Cable {
     /// A port without a carrier at the start has just lost it.
     fn default() -> Self {
-        Self { carrier: [true; 2], taken: [false; 2], patience: [None; 2] }
+        Self { carrier: [true; 2], taken: [false; 2], patience: [0; 2] }
     }
 }
 
@@ -201,12 +210,12 @@ enum Change {
     Back,
 }
 
-/// The longest that both ends of a cable need to agree upon a rate.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest that both ends of a cable need to agree upon a rate, ns.
+const PATIENCE: u64 = 10_000_000_000;
 
 impl Cable {
-    /// Both ports are up, or not, and have a carrier, or not: what has changed, by port.
-    fn follow(&mut self, now: [(bool, bool); 2], time: Instant) -> Vec<(usize, Change)> {
+    /// Both ports are up, or not, and have a carrier, or not, at a `time` (ns): what has changed, by port.
+    fn follow(&mut self, now: [(bool, bool); 2], time: u64) -> Vec<(usize, Change)> {
         let mut changes = Vec::new();
         for (at, (up, carrier)) in now.into_iter().enumerate() {
             if self.taken[at] {
@@ -216,10 +225,10 @@ impl Cable {
                 // Somebody else took it up.
                 self.moved(at, true, time);
             }
-            if !carrier && self.patience[at].is_some_and(|until| time < until) {
+            if !carrier && time < self.patience[at] {
                 continue;
             }
-            self.patience[at] = None;
+            self.patience[at] = 0;
             if carrier != self.carrier[at] {
                 self.carrier[at] = carrier;
                 changes.push((at, if carrier { Change::Back } else { Change::Lost }));
@@ -229,9 +238,9 @@ impl Cable {
     }
 
     /// A port was taken up or down, which says nothing about its cable.
-    fn moved(&mut self, at: usize, up: bool, time: Instant) {
+    fn moved(&mut self, at: usize, up: bool, time: u64) {
         (self.taken[at], self.carrier[at]) = (!up, true);
-        self.patience[at] = up.then(|| time + PATIENCE);
+        self.patience[at] = if up { time + PATIENCE } else { 0 };
     }
 }
 
@@ -247,8 +256,8 @@ mod tests {
     /// its carrier; if it finds none, that is a loss of its own.
     #[test]
     fn a_lost_carrier_takes_the_other_port_down() {
-        let (mut cable, start) = (Cable::default(), Instant::now());
-        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut cable = Cable::default();
+        let at = |seconds: u64| seconds * 1_000_000_000;
         assert_eq!(cable.follow([UP, UP], at(0)), []);
         assert_eq!(cable.follow([WITHOUT, UP], at(1)), [(0, Change::Lost)]);
         cable.moved(1, false, at(1));
@@ -269,7 +278,7 @@ mod tests {
     /// What somebody else takes up is no longer this gateway's to take up.
     #[test]
     fn a_port_that_others_take_up_is_theirs() {
-        let (mut cable, now) = (Cable::default(), Instant::now());
+        let (mut cable, now) = (Cable::default(), 0);
         assert_eq!(cable.follow([DOWN, UP], now), [(0, Change::Lost)]);
         cable.moved(1, false, now);
         assert_eq!(cable.follow([DOWN, UP], now), []);
