@@ -329,7 +329,7 @@ def test_an_endless_window_is_held_in_bounds(tmp_path: Path) -> None:
         ),
         (
             "from bluewater.aqm import Aqm\nclass Own(Aqm): pass",
-            "unknown subclass of bluewater.con",
+            "is a class for `aqm`, not for",
         ),
         (
             "from bluewater.control import *\nclass Own(Controller):\n  def on_acks(self, a): pass",

@@ -412,7 +412,7 @@ compare red --ecn yes | 'yes' | --ecn and --no-ecn
 compare red --against call:0 | --against = 'call:0' | cubic:10
 compare red --against voip:2 | 'voip' | did you mean 'call'?
 compare red,blue | 'red,blue' | red blue
-compare 'red blue' | 'red blue' | unquoted: red blue
+compare 'red blue' | 'red blue' | without quotes: red blue
 compare my.toml | a scenario | `bluewater sweep my.toml`
 compare tbf | 'tbf' | a link shapes by itself
 compare netem | 'netem' | belong to a link

@@ -208,9 +208,8 @@ def _discipline(name: str) -> str:
     several = re.split(r"[, ]+", name)
     if len(several) > 1 and {*several} <= {*known, ""}:
         apart = " ".join(filter(None, several))
-        raise InputError(
-            "not a name", key="aqm", value=name, hint=f"spaces separate them, unquoted: {apart}"
-        )
+        how = "without quotes" if " " in name else "spaces separate them"
+        raise InputError("not a name", key="aqm", value=name, hint=f"{how}: {apart}")
     if name.endswith(".toml"):
         raise InputError(
             "a scenario, and no queue discipline",
