@@ -45,7 +45,7 @@ impl EventList {
         self.links.look();
     }
 
-    /// Nothing at this time or later is asked for, ns.
+    /// The end of the run, ns: no event at this time or later is taken.
     pub(crate) fn end(&self) -> u64 {
         self.links.time_of(self.links.end)
     }

@@ -137,7 +137,7 @@ impl Network {
         self.wires.events.set_end(end);
     }
 
-    /// Nothing at `end` (ns) or later is asked for, as before of what is later still.
+    /// Moves the end of the run forward to `end` (ns): no event at this time or later is taken.
     pub(crate) fn end_by(&mut self, end: u64) {
         if end < self.wires.events.end() {
             self.set_end(end);
