@@ -2,15 +2,15 @@
 """Chaos: everything happens to a gateway between two hosts; does it go on, do its accounts hold?
 
 Rounds of half a minute with TCP both ways and, all the time, something at random: interfaces go
-down and come back, the gateway is stopped and goes on, clients connect and say nothing or scrape as
-fast as they can, pages watch it, links change, the disk is full and empty again, whoever reads what
-it writes stalls, is killed, or is ended by the kernel for want of memory. In half of the rounds the
-calendar jumps by an hour each time that the gateway looks at it. After each of these it has to
-answer, with every packet accounted for. The links vary, impair and frame by chance. A round ends by
-a signal (exit code 0 and a summary) or SIGKILL; either way its control socket goes, and its
-recording replays as far as it goes. Needs user namespaces; as root it takes both planes, packet
-sockets and AF_XDP. What cannot be done here (jumps without libfaketime, memory limits without
-cgroups) is said.
+down and come back, lose their carrier, get another name or MTU, the gateway is stopped and goes on,
+clients connect and say nothing or scrape as fast as they can, pages watch it, links change, the
+disk is full and empty again, whoever reads what it writes stalls, is killed, or is ended by the
+kernel for want of memory. In half of the rounds the calendar jumps by an hour each time that the
+gateway looks at it. After each of these it has to answer, with every packet accounted for. The
+links vary, impair and frame by chance. A round ends by a signal (exit code 0 and a summary) or
+SIGKILL; either way its control socket goes, and its recording replays as far as it goes. Needs user
+namespaces; as root it takes both planes, packet sockets and AF_XDP. What cannot be done here (jumps
+without libfaketime, memory limits without cgroups) is said.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ BESIDE = (
     ["--overhead", "overhead 40 mpu 64 atm"], ["--rate-trace", "rates"],
     ["--rate-trace", "rates", "--told-rate"], ["--delay-trace", "delays"],
     ["--loss-trace", "losses"], ["--down-rate-trace", "lines", "--once"],
+    ["--policer", "5mbit"], ["--down-policer", "1mbit", "--down-policer-burst", "50kB"],
 )  # fmt: skip
 TRACES = {
     "rates": "time_s,rate_mbps\n0,20\n0.5,2\n0.8,0\n1,40\n3,1\n",
@@ -93,6 +94,14 @@ class Host:
             f"ip addr add {self.address}/24 dev eth0; ip link set eth0 up"
         )
         run(*self.enter, "sh", "-c", setup)
+
+    def set(self, state: str) -> None:
+        """Takes its interface up or down."""
+        run(*self.enter, "ip", "link", "set", "eth0", state)
+
+    def has_carrier(self) -> bool:
+        """Whether its interface is up, and what is at its other end, too."""
+        return "LOWER_UP" in run(*self.enter, "ip", "-o", "link", "show", "eth0")
 
 
 class Round:
@@ -176,6 +185,37 @@ class Round:
         run("ip", "link", "set", interface, "down")
         time.sleep(self.dice.uniform(0.05, 1))
         run("ip", "link", "set", interface, "up")
+        self.until_carriers_are_back()
+
+    def until_carriers_are_back(self) -> None:
+        """What the gateway took down it takes up."""
+        for _ in range(400):
+            if all(host.has_carrier() for host in self.hosts):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no carrier: {self.errors.read_text()}")
+
+    def carrier_is_lost_and_found(self) -> None:
+        """The cable at one of them is pulled and put back, which is noticed behind the other."""
+        host = self.dice.choice(self.hosts)
+        host.set("down")
+        time.sleep(self.dice.uniform(0.05, 1))
+        host.set("up")
+        self.until_carriers_are_back()
+
+    def interface_is_renamed(self) -> None:
+        """One of them gets another name, and its own again, if that can be while it is up."""
+        interface = self.dice.choice(["lan", "wan"])
+        run("ip", "link", "set", interface, "name", "other", check=False)
+        self.check()
+        run("ip", "link", "set", "other", "name", interface, check=False)
+
+    def other_mtu(self) -> None:
+        """One of them carries shorter or longer packets for a while."""
+        interface = self.dice.choice(["lan", "wan"])
+        run("ip", "link", "set", interface, "mtu", self.dice.choice(["600", "1400", "2000"]))
+        time.sleep(self.dice.uniform(0.05, 1))
+        run("ip", "link", "set", interface, "mtu", "1500")
 
     def stopped_for_a_while(self) -> None:
         """The gateway is kept from running."""
@@ -224,6 +264,7 @@ class Round:
             ["--duplicate", self.dice.choice(["0", "2%"])],
             ["--corrupt", self.dice.choice(["0", "2%"])],
             ["--overhead", self.dice.choice(["0", "44", "pppoe-ptm", "conservative"])],
+            ["--policer", self.dice.choice(["none", "500kbit", "30mbit"])],
         ]
         refused = self.ask("set", *self.dice.choice(words))
         allowed = self.recorded or "changes at a time" in refused.stderr
@@ -365,7 +406,8 @@ def inside(gateway: str, seconds: int, seed: int) -> int:
                     one.interface_down_and_up, one.stopped_for_a_while, one.idle_and_slow_clients,
                     one.flood_of_scrapes, one.change_of_links, one.full_disk, one.reader_stalls,
                     one.reader_is_killed, one.pages_that_watch, one.log_is_rotated,
-                    one.super_packets_of_single_bytes,
+                    one.super_packets_of_single_bytes, one.carrier_is_lost_and_found,
+                    one.interface_is_renamed, one.other_mtu,
                 ]  # fmt: skip
                 if memory_can_be_limited():
                     events.append(one.reader_is_out_of_memory)

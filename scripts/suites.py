@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs")
+SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs", "bbr")
 VERDICTS = {
     "reproduced": "hold",
     "reproduced under a stated reading": "under a stated reading",
@@ -17,6 +17,30 @@ VERDICTS = {
     "partly": "in part",
     "not reproduced": "do not",
 }
+CASES = (
+    "STARTUP ends on a plateau",
+    "STARTUP ends on loss, application-limited",
+    "DRAIN ends on inflight",
+    "DRAIN ends on time",
+    "PROBE_UP ends on a plateau",
+    "PROBE_UP ends on loss, application-limited",
+    "never ends, application-limited without loss",
+    "PROBE_DOWN ends on inflight",
+    "PROBE_DOWN ends on time",
+    "PROBE_RTT in and out",
+    "PROBE_RTT skipped after idleness",
+    "STARTUP with aggregation",
+    "PROBE_CRUISE with aggregation",
+    "BDP below a packet",
+    "ten times the rate",
+    "a tenth of the rate",
+    "token bucket",
+    "spurious fast recovery",
+    "spurious timeout",
+    "PROBE_RTT in STARTUP",
+    "loss in PROBE_UP, inflight_longterm set",
+    "application-limited in PROBE_REFILL",
+)
 SHOWN = ("T1", "T4", "T6", "T10", "T12", "T15", "T17", "T18", "T19", "T20", "T22", "T23", "T24")
 
 
@@ -30,6 +54,7 @@ def main() -> None:
         ("bufferbloat", bufferbloat(results)),
         ("media", media(results)),
         ("rfc7928", scorecard(results)),
+        ("bbr", cases(results)),
     ):
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         lines.insert(1, "|" + "---|" * len(rows[0]))
@@ -104,6 +129,29 @@ def scorecard(results: Path) -> list[list[str]]:
     columns = ("better, of 21", *SHOWN)
     rows = [["discipline", *columns]]
     return rows + [[name, *(card[column] for column in columns)] for name, card in cards.items()]
+
+
+def cases(results: Path) -> list[list[str]]:
+    """What became of the claims of each test case of BBR's draft, by their names."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for file in sorted(results.glob("bbr-*/claims.json")):
+        for claim in json.loads(file.read_text())["claims"]:
+            found.setdefault(claim["id"].partition("-")[0], []).append(claim)
+    rows = [["case", "what", "claims", "hold", "in part", "do not"]]
+    titled = {f"c{number}": title for number, title in enumerate(CASES, 1)}
+    named = {f"g{number}": f"case {number} over 17 paths" for number in (1, 3, 8, 10)}
+    ours = {f"f{number}": f"finding F{number}" for number in range(1, 10)}
+    for key, title in (titled | named | ours).items():
+        own = found.get(key, [])
+        if not own:
+            continue
+        by = {verdict: [] for verdict in VERDICTS.values()}
+        for claim in own:
+            by[VERDICTS[claim["verdict"]]].append(f"`{claim['id']}`")
+        number = key[1:] if key in titled else "–"
+        missed = (", ".join(by[verdict]) or "–" for verdict in ("in part", "do not"))
+        rows.append([number, title, str(len(own)), str(len(by["hold"])), *missed])
+    return rows
 
 
 def table(file: Path) -> dict[str, dict[str, str]]:

@@ -4,6 +4,10 @@
 Reads ``claims.json`` of each experiment in the folder, as ``bluewater reproduce --size full`` wrote
 it, and writes ``verdicts.json`` beside the experiments. An experiment without a full size in the
 folder has no verdict there.
+
+``scripts/verdicts.py --keep [results]`` keeps what is measured of all other experiments and derives
+their verdicts anew: what is fitted, what is contradicted, and the counts. It names the claims that
+need runs, because their bound changed.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import msgspec
 from bluewater import _core
 from bluewater.files import write_text
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.verdicts import FILE, Verdicts, gather
+from bluewater.study.experiments.verdicts import FILE, NONE, Verdicts, gather, kept, merged
 
 
 def lines(found: Verdicts) -> str:
@@ -33,10 +37,15 @@ def lines(found: Verdicts) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: verdicts.py RESULTS")
+    keep, arguments = "--keep" in sys.argv, [each for each in sys.argv[1:] if each != "--keep"]
+    if len(arguments) + keep < 1 or len(arguments) > 1:
+        sys.exit("usage: verdicts.py RESULTS, or verdicts.py --keep [RESULTS]")
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    found = gather(Path(sys.argv[1]), _core.version(), day)
-    if not found.claims:
-        sys.exit(f"{sys.argv[1]}: no experiment of the full size")
+    found = gather(Path(arguments[0]), _core.version(), day) if arguments else NONE
+    if arguments and not found.claims:
+        sys.exit(f"{arguments[0]}: no experiment of the full size")
+    if keep:
+        found = merged(kept(), found)
+        for name in sorted(kept().claims.keys() - found.claims.keys()):
+            print(f"needs runs: {name}")
     write_text(experiment.root() / FILE, lines(found))

@@ -4,7 +4,7 @@
 from bluewater.control import Controller
 
 class Half(Controller):
-    \"\"\"Grows by a packet per round trip, and halves after congestion.\"\"\"
+    \"\"\"Adds a packet per round trip, halves the window on congestion.\"\"\"
 
     def start(self, s):
         self.mtu, self.cwnd = s.mtu, float(s.initial_window)

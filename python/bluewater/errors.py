@@ -82,8 +82,23 @@ _CALLED = {
     **dict.fromkeys(("udp", "datagram", "datagrams"), "cbr"),
     "tcp": "sack",
     **dict.fromkeys(("video", "zoom", "webrtc", "gcc"), "scream"),
+    **dict.fromkeys(("voip", "voice", "calls"), "call"),
+    **dict.fromkeys(("gaming", "games"), "game"),
+    **dict.fromkeys(("http", "https", "browsing"), "web"),
+    "fq": "fq-codel",
+    "l4s": "dualpi2",
+    "router": "openwrt",
 }
 """Names from elsewhere, and the name to suggest for each."""
+
+
+_NOT_HERE = {
+    **dict.fromkeys(
+        ("tbf", "htb", "hfsc", "cbs"), "a link shapes by itself, to its rate (`--rate`, `rate`)"
+    ),
+    "netem": "delay, loss and jitter belong to a link (`bluewater list` has its keys)",
+}
+"""What others take for a queue discipline, and where it is here."""
 
 
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
@@ -99,6 +114,6 @@ def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputE
     return InputError(
         f"unknown {what} '{value}'",
         allowed=", ".join(names) or "none",
-        hint=f"did you mean '{near}'?" if near else None,
+        hint=f"did you mean '{near}'?" if near else _NOT_HERE.get(as_typed),
         **where,
     )

@@ -202,6 +202,12 @@ def load(code: str, file: str, name: str, role: str = "aqm") -> type[Own]:
     space = _space(code, file, role)
     kind, cls = base(role), space.get(name)
     if not (isinstance(cls, type) and issubclass(cls, kind)):
+        if isinstance(cls, type) and issubclass(cls, Own):
+            raise InputError(
+                f"{name} in {file} is a class for `{cls.role}`, not for `{role}`",
+                key=role,
+                hint=f'{cls.role} = "{LANGUAGE}{file}:{name}"',
+            )
         own = [
             key
             for key, each in space.items()
@@ -308,8 +314,9 @@ def _values(cls: type[Own], settings: Mapping[str, str]) -> list[tuple[str, Any,
             values.append((key, *parameter.read(text)))
         except (ValueError, KeyError) as error:
             raise InputError(
-                "not allowed", key=f"params.{key}", value=text, allowed=parameter.allowed
-            ) from error
+                "not allowed", key=f"params.{key}", value=text, allowed=parameter.allowed,
+                hint=getattr(error, "hint", None),
+            ) from error  # fmt: skip
     return values
 
 

@@ -91,7 +91,8 @@ def measure(
             path, list(texts("windows", windows, "measure()")), timeout, most_flows, top, progress
         )
     except ValueError as error:
-        raise input_error(error) from error
+        given = {"windows": ", ".join(windows), "timeout": timeout}
+        raise input_error(error, given) from error
     return Trace.parse(raw)
 
 

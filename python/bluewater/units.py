@@ -33,9 +33,9 @@ def times(rate: str, factor: int, key: str = "rate") -> str:
     return f"{_read('rate', rate, key) * factor}bit"
 
 
-def size_bytes(text: str) -> int:
-    """Parses a size such as ``1kB`` or ``1500B`` to bytes."""
-    return _read("size", text, None)
+def size_bytes(text: str, key: str | None = None) -> int:
+    """Parses a size such as ``1kB`` or ``1500B`` to bytes; ``key`` names it in an error."""
+    return _read("size", text, key)
 
 
 def duration_text(value: float) -> str:

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from csv import DictReader
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +388,22 @@ def test_a_home_types_its_own_rates(home: str, name: str) -> None:
         assert (framing if name == "cake" else "atm") in told
 
 
+def test_framing_counts_from_the_ip_packet_on() -> None:
+    """What is simulated has no Ethernet header, and a kernel's table of sizes has it already."""
+    framed = scenario(Link(framing="docsis", hostile=("1mbit",)), "9s", "3s")["traffic"]
+    assert [each["packet"] for each in framed] == ["1500B", "200B", "136B", "1500B"]
+    assert [each["rate"] for each in framed[1:]] == ["80000bit", "65280bit", "1mbit"]
+    plain = scenario(Link(), "9s", "3s")["traffic"]
+    assert [each["packet"] for each in plain] == ["1514B", "214B", "150B"]
+    for name, overhead in (("wan", 18 - 14), ("pppoe-wan", 18), ("ppp0", 18)):
+        link = Link(down="9mbit", up="9mbit", framing="docsis")
+        assert uci(commands("fq-codel", link, "openwrt", name))["overhead"] == str(overhead)
+        shapers = [line for line in commands("fq-codel", link, "linux", name) if "stab" in line]
+        assert [f"stab overhead {overhead} mpu 64" in line for line in shapers] == [True, True]
+        for box in ("openwrt", "linux"):
+            assert "docsis" in " ".join(commands("cake", link, box, name))
+
+
 IPROUTE = shutil.which("tc") and shutil.which("unshare")
 
 
@@ -435,17 +452,29 @@ def test_calls_survive_on_a_slow_link(tmp_path: Path) -> None:
     assert found.means.loss < 0.002
 
 
-def test_both_directions_have_one_order_and_one_winner(tmp_path: Path) -> None:
-    wish = ["advise", "--down", "20mbit", "--up", "2mbit", "--bulk", "2", "--box", "openwrt"]
-    wish += ["--duration", "6s", "--reps", "2", "--out", str(tmp_path)]
+TYPED = {"fq_codel": "fq-codel", "cake": "cake", "pfifo": "droptail"}
+
+
+@pytest.mark.parametrize("home", ["ADSL", "LTE", "modem"])
+def test_tables_pictures_and_lines_name_one_winner(home: str, tmp_path: Path) -> None:
+    """And have one order in both directions."""
+    down, up, framing = HOMES[home]
+    wish = ["advise", "--down", down, "--up", up, "--framing", framing, "--box", "openwrt"]
+    wish += ["--bulk", "2", "--duration", "2s", "--reps", "2", "--out", str(tmp_path)]
     found = CliRunner().invoke(app, wish)
     assert found.exit_code == 0, found.output
     tables = re.findall(r"^ *(droptail|fq-codel|cake)\S* +[\d.]", found.stdout, re.M)
     assert len(tables) == 6
     assert tables[:3] == tables[3:]
     assert f"Advice: {tables[0]}" in found.stdout
-    ends = sorted(path.stem.rpartition("-")[2] for path in tmp_path.glob("advise-*.png"))
-    assert ends == ["down", "up"]
+    typed = uci([line.strip() for line in found.stdout.splitlines() if line.startswith("  uci")])
+    assert TYPED[typed["qdisc"]] == tables[0]
+    drawn = {path.stem.rpartition("-")[2]: path for path in tmp_path.glob("advise-*.csv")}
+    assert sorted(drawn) == ["down", "up"]
+    for path in drawn.values():
+        assert path.with_suffix(".png").exists()
+        rows = DictReader(path.read_text().splitlines())
+        assert [*dict.fromkeys(row["line"] for row in rows)] == tables[:3]
 
 
 def test_names_in_the_picture_cover_neither_one_another_nor_points() -> None:
@@ -501,6 +530,17 @@ def test_more_than_the_link_has_is_said() -> None:
         "more than the link" in each for each in reasons(measured_, Link(rate="1mbit", calls=20))
     )
     assert not any("more than the link" in each for each in reasons(measured_, Link(calls=20)))
+
+
+def test_a_share_below_what_a_call_needs_is_said() -> None:
+    """Of 500 kbit/s for eleven flows fair queues lost half of the calls, without a word."""
+    measured_ = ranked_of({"droptail": [measured(1, 1, 0)] * 2})
+    slow = Link(up="500kbit", bulk=8, calls=2, games=1)
+    (said,) = (each for each in reasons(measured_, slow, "up") if "equal share" in each)
+    assert "each of 11 flows is 43.2 kb/s" in said
+    assert "a call needs 85.6 kb/s and a game needs 72 kb/s" in said
+    for enough in (Link(up="500kbit", bulk=1, calls=2, games=1), Link(up="1mbit", bulk=3, calls=3)):
+        assert not any("equal share" in each for each in reasons(measured_, enough, "up"))
 
 
 def test_silly_wishes(tmp_path: Path) -> None:

@@ -123,6 +123,18 @@ holds = ">= 1"
     assert cli("report", "mine").exit_code == 0
 
 
+def test_a_suite_is_run_by_its_name(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "experiments" / "tests"
+    folder.mkdir(parents=True)
+    (folder / "one.toml").write_text(SWEEP)
+    (folder / "paper.toml").write_text('title = "Tests"\ncite = "T"\nsource = "us"\nsuite = true\n')
+    monkeypatch.setenv("BLUEWATER_EXPERIMENTS", str(folder.parent))
+    found = json.loads(cli("suite", "tests", "--json").stdout)
+    assert (found["experiment"], found["size"]) == ("tests/one", "full")
+
+
 CLAIMED = f"""{SWEEP}
 [[claim]]
 id = "a"

@@ -34,7 +34,7 @@ def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text(_LOG)
     written = cli("plot", str(log), keep_out=False).stdout.split()
-    assert [Path(path).suffix for path in written] == [".png", ".svg", ".pdf", ".csv"]
+    assert [Path(path).suffix for path in written] == [".png", ".csv"]
     points = pl.read_csv(tmp_path / "run.csv").filter(pl.col("line").str.starts_with("up"))
     shown = {panel: points.filter(pl.col("panel") == panel)["y"].to_list() for panel in
              ("Queue", "Delay", "Throughput", "Drops and marks", "p_m")}  # fmt: skip
@@ -101,7 +101,7 @@ def test_signals_of_a_log_have_units_and_meanings(tmp_path: Path) -> None:
     log.write_text(_lines(VARYING, _sampled(sojourn=0.14, count=3.0, dropping=1.0)))
     labels = {panel.title: " ".join(panel.y.label.split()) for panel in log_panels(read_log(log))}
     assert labels["sojourn"] == "sojourn: delay of the last packet at the head (ms)"
-    assert labels["count"].startswith("count: signals in the present")
+    assert labels["count"].startswith("count: the control law's count")
     assert labels["count"].endswith("(number)")
     assert labels["dropping"] == "dropping: 1 in the dropping state, else 0"
 
@@ -173,7 +173,7 @@ def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
     assert (cli.out / "two" / "series.parquet").exists()
     run = next((cli.out / "runs").glob("*/*"))
     written = cli("plot", str(run), keep_out=False).stdout.split()
-    assert [Path(name).suffix for name in written] == [".png", ".svg", ".pdf", ".csv"]
+    assert [Path(name).suffix for name in written] == [".png", ".csv"]
     assert all(Path(name).exists() for name in written)
     written = cli("plot", str(run), "--out", str(tmp_path), keep_out=False).stdout.split()
     assert written[0] == str(tmp_path / "plot.png")
@@ -261,3 +261,23 @@ def test_the_newest_run_is_the_one_that_was_asked_for_last(
     assert last() == 3
     cli("run", str(tiny), "--seed", "9")
     assert last() == 9
+
+
+def test_a_congestion_control_is_drawn_with_its_phases(tiny: Path) -> None:
+    text = (
+        'duration = "8s"\nnetwork = { preset = "dumbbell", rate = "10mbit", delay = "20ms" }\n'
+        'queue = [{ aqm = "droptail", buffer = "300p" }]\n'
+        'traffic = [{ name = "f", transport = "bbr", preset = "modern" }]\n'
+        'measure = { control = true, interval = "1s" }\n'
+    )
+    tiny.write_text(text)
+    run = bluewater.run(tiny)
+    found = {panel.title: panel for panel in panels(run)}
+    window, rate = found["f, flow 0: window"], found["f, flow 0: rate"]
+    assert set(window.points["line"]) == {"window", "in flight"}
+    assert rate.points.filter(line="max_bw")["y"].max() == pytest.approx(10, rel=0.02)
+    began = run.control.filter(event="phase", phase="startup")["time_s"].to_list()
+    drained = run.control.filter(event="phase", phase="drain")["time_s"].to_list()
+    assert (began[0], drained[0]) == window.shades[0][:2], "behind startup"
+    assert len({colour for *_, colour in window.shades}) == 2
+    bluewater.plot(run)

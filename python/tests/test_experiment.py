@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import SWEEP, TINY
 
@@ -12,7 +13,7 @@ from bluewater import catalog, programs
 from bluewater.errors import InputError
 from bluewater.kinds import simulator, testbed
 from bluewater.results.store import Store
-from bluewater.results.tables import STANDARD, Entry
+from bluewater.results.tables import STANDARD, Entry, Frames
 from bluewater.study.experiments import experiment
 from bluewater.study.experiments.experiment import Size, parse
 from bluewater.study.experiments.reproduce import Plan, reproduce
@@ -431,7 +432,7 @@ def test_every_row_of_the_table_of_l4s_has_a_claim(name: str) -> None:
 
 def test_suites_are_made_by_name_alone() -> None:
     apart = set(experiment.suites())
-    assert apart == {"bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
+    assert apart == {"bbr", "bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
     assert {each.id.partition("/")[0] for each in experiment.select(None)}.isdisjoint(apart)
     suite = ("asymmetric", "fairness", "shared", "slow", "steps", "tunnel", "variable")
     assert [each.id for each in experiment.select("HM20")] == [f"l4s/{name}" for name in suite]
@@ -448,3 +449,20 @@ def test_what_is_asked_beyond_papers_is_ours() -> None:
     beyond = experiment.select("beyond")
     assert {claim.origin for each in beyond for claim in each.claims} == {"ours"}
     assert {claim.origin for claim in experiment.load("feng/fig5").claims} == {"paper", "ours"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/hostname')",
+        "SELECT loss FROM runs JOIN (SELECT * FROM READ_CSV ('/etc/hostname')) AS x ON TRUE",
+        "SELECT * FROM \"read_parquet\"('secret.parquet')",
+        "SELECT * FROM read_csv/* 1.5 */('/etc/hostname')",
+    ],
+)
+def test_a_query_reads_no_files(sql: str) -> None:
+    frames = Frames({"runs": pl.DataFrame({"loss": [0.5]})})
+    with pytest.raises(InputError, match="a query reads no files"):
+        frames.query(sql, (), "claim.0.measure", "my.toml")
+    named = frames.query("SELECT loss AS \"read_csv\", 'read_csv(' AS b FROM runs", (), "k", "f")
+    assert named.rows() == [(0.5, "read_csv(")]

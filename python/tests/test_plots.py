@@ -155,7 +155,7 @@ def test_the_lines_below_are_in_the_file_and_beside_the_picture_on_the_page(tmp_
     panel = Drawable("p", LINES, Scale("y"))
     lines = [f"({name}) " + "nobody loses, " * 20 + "at all." for name in "ab"]
     figure = draw("t", "spread", Scale("x"), [panel], 1, "none", lines)
-    save(figure, [panel], tmp_path / "x")
+    save(figure, [panel], tmp_path / "x", ("svg",))
     whole = (tmp_path / "x.svg").read_text()
     assert "(a) nobody loses" in whole
     assert "(b) nobody loses" in whole

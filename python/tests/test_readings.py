@@ -11,7 +11,14 @@ from bluewater.errors import InputError
 from bluewater.report import tally, to_json, write_report
 from bluewater.results.store import Store
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.claims import Bound, Claim, Measured, Verdict, conclude
+from bluewater.study.experiments.claims import (
+    Bound,
+    Claim,
+    Measured,
+    Verdict,
+    conclude,
+    is_fitted,
+)
 from bluewater.study.experiments.experiment import Experiment, parse
 from bluewater.study.experiments.readings import apply
 from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
@@ -172,6 +179,18 @@ def test_each_verdict(outcome: Outcome) -> None:
     assert judged["a"] == ["standard", "crowd"]
     assert judged["b"] == ["standard", "crowd", "steep"]
     assert [each.claim.id for each in outcome.findings if each.refuted] == ["e"]
+
+
+def test_what_only_readings_in_view_of_the_results_meet_is_fitted() -> None:
+    made: Any = Claim(id="a", text="", paper="", measure="", holds=Bound("> 0"))
+
+    def fitted(under: list[str], hindsight: set[str]) -> bool:
+        return is_fitted(made, Verdict.STATED, under, hindsight)
+
+    assert fitted(["crowd"], {"crowd"})
+    assert not fitted(["crowd", "steep"], {"crowd"}), "one of them was chosen before"
+    assert not is_fitted(made, Verdict.REPRODUCED, [], {"crowd"})
+    assert not is_fitted(made, Verdict.PARTLY, ["crowd"], {"crowd"})
 
 
 def test_ours_are_counted_apart(outcome: Outcome) -> None:
@@ -379,8 +398,9 @@ def test_the_report_counts_what_holds_together(folder: Path, tmp_path: Path) -> 
     rows = text.partition("How many claims hold")[2].partition("</table>")[0]
     told = [re.sub(r"<[^>]*>", " ", row).split() for row in rows.split("<tr>")[2:]]
     # Of a, b, c, e of one and a of two and of three, which is in no section: c and e stand, c is
-    # fitted; 'crowd' meets a of one and of two, as many; 'own' meets b, and a of three is open.
-    assert told == [["Me26", "6", "1", "2", "2", "5", "0", "1"]]
+    # fitted; 'crowd' meets a of one and of two, as many; 'own' meets b: three that only readings
+    # chosen with the results in view meet; a of three is open.
+    assert told == [["Me26", "6", "1", "2", "2", "5", "3", "0", "1"]]
 
 
 def test_a_section_s_reading_that_changes_nothing_here_is_the_standard_one(folder: Path) -> None:

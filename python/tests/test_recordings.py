@@ -159,6 +159,17 @@ def test_the_recording_s_own_discipline_decides_as_it_did(
     assert ends[0].equals(ends[1])
 
 
+def test_the_recording_s_policer_stands_before_any_discipline(tmp_path: Path) -> None:
+    """8 Mb/s arrive; of what 2 Mb/s and a burst let pass, the link of 4 Mb/s sends everything."""
+    file = tmp_path / "run.arr"
+    file.write_bytes(recording(policer={"rate": "2mbit", "burst": "15kB"}))
+    result, _ = on_recording(file, "droptail", "up")
+    queue = result.summary
+    passed = (2e6 / 8 * 3.0 + 15_000) / 1000
+    assert queue["arrivals"] - queue["drops_policed"] == pytest.approx(passed, abs=2)
+    assert queue["drops"] == queue["drops_policed"]
+
+
 def test_the_recording_s_mean_packet_is_told(tmp_path: Path) -> None:
     queue = {"aqm": "red", "params": {"mode": "bytes", "min_th": "5p", "max_th": "30p"}}
     hashes = []

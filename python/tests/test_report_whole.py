@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conftest import SWEEP, Cli
@@ -17,6 +18,9 @@ from bluewater.results.store import Store
 from bluewater.study.execution.task import Failure
 from bluewater.study.experiments import experiment
 from bluewater.study.experiments.reproduce import Outcome, Plan, reproduce
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CLAIM = """
 [[claim]]
@@ -192,21 +196,28 @@ def test_what_was_drawn_of_the_same_runs_is_not_drawn_again(
     assert cli("reproduce", "yours").exit_code == 0
     drawn: list[str] = []
 
-    def watched(outcome: Outcome, into: Path) -> dict[str, object]:
+    def watched(outcome: Outcome, into: Path, formats: Sequence[str]) -> dict[str, object]:
         drawn.append(outcome.experiment.id)
-        return describe(outcome, into)
+        return describe(outcome, into, formats)
 
     monkeypatch.setattr(build, "describe", watched)
     before = (cli.out / "yours-three" / "claims.json").read_text()
     assert cli("report", "yours").exit_code == 0
     assert drawn == []
     assert (cli.out / "yours-three" / "claims.json").read_text() == before
-    (cli.out / "yours-three" / "losses.pdf").unlink()
+    (cli.out / "yours-three" / "losses.svg").unlink()
     assert cli("report", "yours").exit_code == 0
     assert drawn == ["yours/three"]
-    assert (cli.out / "yours-three" / "losses.pdf").is_file()
-    assert cli("reproduce", "yours", "--seeds", "2").exit_code == 0
+    assert (cli.out / "yours-three" / "losses.svg").is_file()
+    assert cli("report", "yours", "--pictures", "pdf, svg").exit_code == 0
     assert drawn == ["yours/three"] * 2
+    assert (cli.out / "yours-three" / "losses.pdf").is_file()
+    assert cli("report", "yours").exit_code == 0
+    assert drawn == ["yours/three"] * 2
+    assert cli("reproduce", "yours", "--seeds", "2").exit_code == 0
+    assert drawn == ["yours/three"] * 3
+    told = " ".join(cli("report", "yours", "--pictures", "gif").stderr.split())
+    assert "allowed: png, svg, pdf, pgf" in told
     assert folder.is_dir()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -249,3 +250,38 @@ def test_a_sweep_of_traces_shows_what_traces_have(cli: Cli, tmp_path: Path) -> N
     _, units, *rows = done.stdout.splitlines()
     assert units.split()[:4] == ["load", "seeds", "Mb/s", "packets"]
     assert len(rows) == 2
+
+
+REPLAYED = """
+duration = "6s"
+network = { preset = "dumbbell", rate = "4mbit" }
+queue = [{ aqm = "pie", buffer = "50p" }]
+traffic = [{ transport = "trace", file = "x.pcap" }]
+"""
+
+
+def set_back(path: Path, by: int) -> None:
+    """As if the clock of the capturing host had been set back, in s, half way through a capture."""
+    raw, at, told = bytearray(path.read_bytes()), 24, []
+    while at < len(raw):
+        told.append(at)
+        at += 16 + struct.unpack_from("<I", raw, at + 8)[0]
+    for record in told[len(told) // 2 :]:
+        struct.pack_into("<I", raw, record, struct.unpack_from("<I", raw, record)[0] - by)
+    path.write_bytes(raw)
+
+
+def test_a_clock_that_was_set_is_told_to_the_user_of_a_scenario(cli: Cli, tmp_path: Path) -> None:
+    """As `trace` tells it; once for a whole sweep."""
+    path = tmp_path / "x.pcap"
+    trace.generate(path, SHORT)
+    (tmp_path / "x.toml").write_text(REPLAYED)
+    told = "out of order, or after the clock was set"
+    run = ("run", str(tmp_path / "x.toml"))
+    assert told not in cli(*run).stderr
+    set_back(path, 2)
+    (said,) = (line for line in cli(*run).stderr.splitlines() if told in line)
+    assert said.startswith(f"note: {path}: 1 packet is recorded")
+    assert cli("trace", str(path)).stderr.count(told) == 1
+    sweep = cli("sweep", str(tmp_path / "x.toml"), "--set", "queue.0.aqm=red")
+    assert sweep.stderr.count(told) == 1

@@ -119,6 +119,18 @@ def test_what_red_pd_knows_of_the_flow_says_why(tmp_path: Path) -> None:
     assert (held["found_flow_monitored"] == 1).all()
 
 
+def test_what_a_policer_drops_is_policed(tmp_path: Path) -> None:
+    file, run = tmp_path / "policed.parquet", scenario("droptail")
+    run["queue"][0] |= {"prefilter": "policer", "prefilter_params": {"rate": "5mbit"}}
+    policed = bluewater.run(run, packets=file).summary["drops_policed"]
+    found = pl.read_parquet(file).filter(pl.col("dropped") == "policed")
+    assert found.height == policed > 100
+    (capable,) = found.filter(pl.col("ecn") == "ect0").head(1)["n"]
+    story = why.tell(*why.find(file, capable))
+    assert "the policer's bucket held fewer bytes than the packet has" in story
+    assert "a policer drops packets whether or not they are ECN-capable" in story
+
+
 def test_no_coin_is_said_only_where_none_was_drawn(tmp_path: Path) -> None:
     for aqm, coins, told in [
         ("cake", 0, "no random draw: the rule alone"),

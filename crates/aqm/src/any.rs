@@ -10,8 +10,8 @@ use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
-use crate::filter::policer::{self, Policer, PolicerConfig};
-use crate::filter::red_pd::{self, RedPd, RedPdConfig};
+use crate::filter::policer::{self, Policer};
+use crate::filter::red_pd::{self, RedPd};
 use crate::filter::{Filter, Prefilter};
 use crate::own::{Advice, Own};
 use crate::packet::{Carried, Meta};
@@ -24,12 +24,6 @@ use crate::told::{Rates, Told};
 
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
-
-/// The filters that can stand before any queue, see [`AnyQdisc::filtered`].
-pub const FILTERS: &[About] = &[
-    About { parameters: RedPdConfig::table, ..red_pd::ABOUT },
-    About { parameters: PolicerConfig::table, ..policer::ABOUT },
-];
 
 impl About {
     /// What the algorithm, or the filter, `name` tells of itself.
@@ -115,23 +109,6 @@ fn behind<F: Filter, Q>(
     Prefilter::before(queue, &config, env, rng).map(Box::new).map_err(BuildError::Config)
 }
 
-/// All parameters of the filter `name` with `settings` over its defaults, as canonical text.
-///
-/// # Errors
-/// Unknown names and values that cannot be taken; see [`BuildError`].
-pub fn canonical_filter(
-    name: &str,
-    settings: &[(&str, &str)],
-) -> Result<Vec<(&'static str, String)>, BuildError> {
-    if name == red_pd::ABOUT.name {
-        configure_filter::<RedPdConfig>(settings).map(|config| texts(&config))
-    } else if name == policer::ABOUT.name {
-        configure_filter::<PolicerConfig>(settings).map(|config| texts(&config))
-    } else {
-        Err(BuildError::UnknownAqm)
-    }
-}
-
 impl<P: Carried> AnyQdisc<P> {
     /// A queue that an algorithm advises which was brought along, with the room of `env`.
     #[must_use]
@@ -151,26 +128,6 @@ impl<P: Carried> AnyQdisc<P> {
             told.follow(env, rates);
         }
     }
-
-    /// This queue, which must be empty, behind the filter `name`.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    pub fn filtered(
-        self,
-        name: &str,
-        settings: &[(&str, &str)],
-        env: &Env,
-        rng: &mut Rng,
-    ) -> Result<Self, BuildError> {
-        if name == red_pd::ABOUT.name {
-            behind(self, settings, env, rng).map(Self::Filtered)
-        } else if name == policer::ABOUT.name {
-            behind(self, settings, env, rng).map(Self::Policed)
-        } else {
-            Err(BuildError::UnknownAqm)
-        }
-    }
 }
 
 /// RED-PD as in its paper: before a RED.
@@ -183,17 +140,17 @@ pub trait Visitor<P: Copy> {
     fn visit(self, queue: &mut impl Qdisc<P>);
 }
 
-/// What stands for every type of queue. The first token is a `$`, for the macro within.
+/// What stands for every type of queue, and in brackets for every filter before one. The first token is a
+/// `$`, for the macro within.
 macro_rules! any_qdisc {
-    ($d:tt $($variant:ident = $about:path, $queue:ident $(<$policy:ty>)?;)*) => {
+    ($d:tt $($variant:ident = $about:path, $queue:ident $(<$policy:ty>)?;)*
+    [$($behind:ident = $about_filter:path, $filter:ty;)*]) => {
         /// Any queue discipline of the library, chosen by name. One predictable branch a call.
         #[derive(Clone)]
         pub enum AnyQdisc<P: Carried> {
             $(#[doc = concat!("See [`", stringify!($about), "`].")] $variant(Box<$queue<$($policy,)? P>>),)*
-            /// Any of these behind RED-PD's filter.
-            Filtered(Box<Prefilter<RedPd, Self>>),
-            /// Any of these behind a policer.
-            Policed(Box<Prefilter<Policer, Self>>),
+            $(#[doc = concat!("Any of these behind a filter: see [`", stringify!($about_filter), "`].")]
+            $behind(Box<Prefilter<$filter, Self>>),)*
             /// Any of these that is told the rates of its link.
             Told(Box<Told<Self>>),
             /// One that was brought along.
@@ -205,8 +162,7 @@ macro_rules! any_qdisc {
             ($d queue:expr, $d q:ident => $d act:expr) => {
                 match $d queue {
                     $(AnyQdisc::$variant($d q) => $d act,)*
-                    AnyQdisc::Filtered($d q) => $d act,
-                    AnyQdisc::Policed($d q) => $d act,
+                    $(AnyQdisc::$behind($d q) => $d act,)*
                     AnyQdisc::Told($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }
@@ -218,6 +174,12 @@ macro_rules! any_qdisc {
             parameters:
                 <<$queue<$($policy,)? ()> as Discipline<()>>::Config as Params>::table,
             ..$about
+        }),*];
+
+        /// The filters that can stand before any queue, see [`AnyQdisc::filtered`].
+        pub const FILTERS: &[About] = &[$(About {
+            parameters: <<$filter as Filter>::Config as Params>::table,
+            ..$about_filter
         }),*];
 
         impl<P: Carried> AnyQdisc<P> {
@@ -246,6 +208,23 @@ macro_rules! any_qdisc {
                 })*
                 Err(BuildError::UnknownAqm)
             }
+
+            /// This queue, which must be empty, behind the filter `name`.
+            ///
+            /// # Errors
+            /// See [`BuildError`].
+            pub fn filtered(
+                self,
+                name: &str,
+                settings: &[(&str, &str)],
+                env: &Env,
+                rng: &mut Rng,
+            ) -> Result<Self, BuildError> {
+                $(if name == $about_filter.name {
+                    return behind(self, settings, env, rng).map(Self::$behind);
+                })*
+                Err(BuildError::UnknownAqm)
+            }
         }
 
         /// All parameters of the algorithm `name` with `settings` over its defaults, as canonical
@@ -260,6 +239,22 @@ macro_rules! any_qdisc {
             $(if name == $about.name {
                 type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
                 return configure::<Config>($about.presets, settings).map(|config| texts(&config));
+            })*
+            Err(BuildError::UnknownAqm)
+        }
+
+        /// All parameters of the filter `name` with `settings` over its defaults, as canonical
+        /// text.
+        ///
+        /// # Errors
+        /// Unknown names and values that cannot be taken; see [`BuildError`].
+        pub fn canonical_filter(
+            name: &str,
+            settings: &[(&str, &str)],
+        ) -> Result<Vec<(&'static str, String)>, BuildError> {
+            $(if name == $about_filter.name {
+                type Config = <$filter as Filter>::Config;
+                return configure_filter::<Config>(settings).map(|config| texts(&config));
             })*
             Err(BuildError::UnknownAqm)
         }
@@ -329,7 +324,7 @@ any_qdisc! { $
     AredFeng = ared_feng::ABOUT, Fifo<ared_feng::AredFeng>;
     Ared = ared::ABOUT, Fifo<ared::Ared>;
     Wred = wred::ABOUT, Fifo<wred::Wred>;
-    Choke = choke::CHOKE, Fifo<choke::Choke<red::RedConfig>>;
+    Choke = choke::CHOKE, Fifo<choke::Choke<choke::ChokeConfig>>;
     MChoke = choke::M_CHOKE, Fifo<choke::Choke<choke::MChokeConfig>>;
     AChoke = choke::A_CHOKE, Fifo<choke::Choke<choke::AChokeConfig>>;
     Codel = codel::ABOUT, Fifo<codel::Codel>;
@@ -356,4 +351,8 @@ any_qdisc! { $
     Avq = avq::ABOUT, Fifo<avq::Avq>;
     Gsp = gsp::ABOUT, Fifo<gsp::Gsp>;
     Bernoulli = bernoulli::ABOUT, Fifo<bernoulli::Bernoulli>;
+    [
+        Filtered = red_pd::ABOUT, RedPd;
+        Policed = policer::ABOUT, Policer;
+    ]
 }

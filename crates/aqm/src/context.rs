@@ -85,13 +85,16 @@ pub enum Cause {
     Early = 1,
     /// A rate limit or pre-filter on a flow that ignores congestion.
     Penalty = 2,
+    /// A rate limit on all that arrives.
+    Policed = 3,
 }
 
 impl Cause {
     /// How many causes there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Overflow, Self::Early, Self::Penalty];
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Overflow, Self::Early, Self::Penalty, Self::Policed];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {
@@ -99,6 +102,7 @@ impl Cause {
             Self::Overflow => "overflow",
             Self::Early => "early",
             Self::Penalty => "penalty",
+            Self::Policed => "policed",
         }
     }
 }

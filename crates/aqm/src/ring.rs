@@ -1,7 +1,6 @@
 //! A line in which packets wait, and the ring that is one.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::context::Backlog;
 use crate::packet::Meta;
@@ -27,15 +26,19 @@ pub(crate) trait Line<P, T> {
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
 }
 
-/// The packets of one queue, in a ring whose length is a power of two.
+/// The packets of one queue, in a ring whose length is a power of two. Its memory is reserved at
+/// construction, and touched as slots are first used: a huge one costs no time before.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<P, T> {
     limit: Limit,
     pub(crate) backlog: Backlog,
     /// Slot of the oldest packet.
     head: usize,
-    metas: Box<[Meta]>,
-    rest: Box<[(P, T)]>,
+    /// Slots of the ring, less one.
+    mask: usize,
+    /// Of the slots that were ever used.
+    metas: Vec<Meta>,
+    rest: Vec<(P, T)>,
 }
 
 impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
@@ -45,20 +48,29 @@ impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
             limit,
             backlog: Backlog::default(),
             head: 0,
-            metas: vec![Meta::default(); slots].into_boxed_slice(),
-            rest: vec![<(P, T)>::default(); slots].into_boxed_slice(),
+            mask: slots - 1,
+            metas: Vec::with_capacity(slots),
+            rest: Vec::with_capacity(slots),
         }
     }
 
     fn slot(&self, position: usize) -> usize {
-        (self.head + position) & (self.metas.len() - 1)
+        (self.head + position) & self.mask
+    }
+
+    /// Puts a packet into a slot that was never used: they are used one after the other.
+    #[cold]
+    fn push_fresh(&mut self, meta: Meta, rest: (P, T)) {
+        self.metas.push(meta);
+        self.rest.push(rest);
     }
 }
 
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        View { backlog: self.backlog, limit: self.limit, ring: &self.metas, head: self.head }
+        let Self { backlog, limit, head, mask, .. } = *self;
+        View { backlog, limit, ring: &self.metas, head, mask }
     }
 
     fn head(&mut self) -> Option<(&mut Meta, &P)> {
@@ -68,8 +80,10 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
     #[inline]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let slot = self.slot(self.backlog.packets as usize);
-        self.metas[slot] = meta;
-        self.rest[slot] = (packet, tag);
+        match (self.metas.get_mut(slot), self.rest.get_mut(slot)) {
+            (Some(its), Some(rest)) => (*its, *rest) = (meta, (packet, tag)),
+            _ => self.push_fresh(meta, (packet, tag)),
+        }
         self.backlog.add(meta.len);
     }
 

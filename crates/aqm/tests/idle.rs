@@ -130,6 +130,7 @@ fn run(
 const REVEALING: &[&str] = &[
     "min_th=20% max_th=80% max_p=1 gentle=false",
     "w_q=0.5 min_th=2p max_th=6p",
+    "w_q=1 min_th=2p max_th=4p gentle=false",
     "w_q=0.3 min_th=1p max_th=4p max_p=0.05",
     "w_q=0.1 min_th=1kB max_th=5kB mode=bytes gentle=false",
     "w_q=0.1 min_th=1kB max_th=5kB mode=bytes gentle=true",

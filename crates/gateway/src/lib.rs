@@ -13,7 +13,7 @@
 //! | [`session`] | from the first packet to the last: log, recording, summaries; what is given up |
 //! | [`control`] | questions and changes while it runs |
 //! | [`namespace`], [`shell`] | the ends of a link in network namespaces; a command behind it |
-//! | [`bridge`] | a link between two interfaces, and no way beside it |
+//! | [`bridge`], [`guard`] | a link between two interfaces, and no way beside it; what is done about them meanwhile |
 //! | [`testbed`] | measurements with traffic of the kernel's own, and of this machine |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`output`] | what is written while packets go, by threads of its own |
@@ -27,6 +27,7 @@ pub mod config;
 pub mod control;
 pub mod direction;
 pub mod frame;
+pub mod guard;
 pub mod io;
 pub mod link;
 pub mod namespace;

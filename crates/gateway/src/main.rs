@@ -19,6 +19,7 @@ use gateway::bridge::{Access, Plane, bridge};
 use gateway::control::place::SWEEP;
 use gateway::control::{Request, place};
 use gateway::direction::DIRECTIONS;
+use gateway::guard::{Guarding, Identity};
 use gateway::namespace::ends::End;
 use gateway::namespace::enter_user_namespace;
 use gateway::options::{Change, LinkOptions};
@@ -115,6 +116,9 @@ enum Task {
     },
     #[command(name = KEEP, hide = true)]
     Keep {
+        /// The ports.
+        #[arg(long)]
+        port: Vec<Identity>,
         /// The command line of the gateway.
         #[arg(last = true, required = true)]
         arguments: Vec<OsString>,
@@ -179,8 +183,12 @@ struct Run {
     /// them beside the link.
     #[arg(long)]
     open_host: bool,
-    /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Options of the
-    /// command line override it.
+    /// Leave the other interface up when one loses its carrier; else it is taken down as long, so that
+    /// who is there sees it.
+    #[arg(long)]
+    keep_carrier: bool,
+    /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Those
+    /// given here override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -421,8 +429,8 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             }
             Ok(ExitCode::from(code as u8))
         }
-        Task::Keep { arguments } => {
-            keep(|| wanted(&arguments));
+        Task::Keep { port, arguments } => {
+            keep(port, || wanted(&arguments));
             Ok(ExitCode::SUCCESS)
         }
         Task::SweepUplink { interface } => {
@@ -461,12 +469,13 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
     let Task::Run(options) = Cli::try_parse_from(args).map_err(refused)?.command else {
         return Err(Trouble::new("this is no gateway between two interfaces", ""));
     };
-    let Run { lan, wan, plane, open_host, link, run, .. } = &*options;
+    let Run { lan, wan, plane, open_host, keep_carrier, link, run, .. } = &*options;
     let how = run.forwarding(link.inputs().chain(&options.config))?;
     Ok(Wanted {
         specs: link.specs()?,
         files: [how.log, how.pcapng.map(|(path, _)| path)],
-        rest: format!("{:?}", (lan, wan, plane, open_host, run)),
+        rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, run)),
+        guarding: Guarding { pass_on: !keep_carrier, shut: !open_host },
     })
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Interface {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
     pub(crate) up: bool,
+    /// Whether it is up, and there is something at its other end.
+    pub(crate) carrier: bool,
     /// What it is, if it is no hardware: veth, bridge, vlan.
     pub(crate) kind: Option<String>,
     /// The number of the bridge or bond that it is a port of.
@@ -45,6 +47,7 @@ pub(crate) struct Interface {
 }
 
 /// A conversation with the kernel.
+#[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -84,6 +87,7 @@ impl Netlink {
             index: link.header.index,
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
+            carrier: link.header.flags.contains(LinkFlags::LowerUp),
             kind: None,
             master: None,
             beside: None,
@@ -145,6 +149,14 @@ impl Netlink {
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
         message.attributes = attributes;
+        self.ask(Message::SetLink(message), 0).map(drop)
+    }
+
+    /// Takes an interface down.
+    pub(crate) fn down(&mut self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.change_mask = LinkFlags::Up;
         self.ask(Message::SetLink(message), 0).map(drop)
     }
 

@@ -1,12 +1,15 @@
 //! Command-line options that describe links.
 
+use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqm::any::BuildError;
+use aqm::filter::policer::PolicerConfig;
 use aqm::{About, CATALOG, Duration, Framing, Limit, Rate, Size};
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
@@ -16,246 +19,261 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
-use crate::link::{Spec, SpecError};
-use crate::text::{pair, pairs, quantity, some, text, text_of, way};
+use crate::link::{Policing, Spec, SpecError};
+use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way};
 use crate::trouble::Trouble;
 
 /// The range of `--mean-packet`, bytes.
 pub(crate) const MEAN_PACKETS: std::ops::RangeInclusive<u32> = 40..=65_535;
 
 /// The emulated links. `up` leads away from the command or the LAN, `down` back to it.
+#[derive(Clone, Debug)]
+pub struct LinkOptions([Way; 2]);
+
+/// What can be said of a link, once for both ways and again for one. An option stands here alone: that
+/// of the way down alone (`--down-rate`), `--help` and the keys of files follow from it.
 #[derive(Args, Clone, Debug)]
-pub struct LinkOptions {
+struct Way {
     /// Rate of the link, each way: 10mbit.
     #[arg(long, value_parser = text::<Rate>)]
-    pub rate: Rate,
-    /// Rate of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Rate>)]
-    pub down_rate: Option<Rate>,
+    rate: Rate,
     /// Propagation delay, each way: 20ms makes a round trip of 40ms.
     #[arg(long, default_value = "0s", value_parser = text::<Duration>)]
-    pub delay: Duration,
+    delay: Duration,
     /// Room of the queue: 50kB, 100p, or 1bdp (rate × both delays).
     #[arg(long, default_value = "100p", value_parser = text::<Size>)]
-    pub buffer: Size,
-    /// Room of the queue of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Size>)]
-    pub down_buffer: Option<Size>,
+    buffer: Size,
     /// Queue discipline.
     #[arg(long, default_value = "droptail")]
-    pub aqm: String,
+    aqm: String,
     /// A parameter of the queue discipline: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
-    pub params: Vec<(String, String)>,
-    /// Queue discipline of the way up, with its own parameters; if not given, --aqm.
-    #[arg(long, visible_alias = "aqm-up")]
-    pub up_aqm: Option<String>,
-    /// A parameter of the queue discipline of the way up.
-    #[arg(long = "up-param", value_name = "NAME=VALUE", value_parser = pair, requires = "up_aqm")]
-    pub up_params: Vec<(String, String)>,
-    /// Queue discipline of the way down, with its own parameters; if not given, --aqm.
-    #[arg(long, visible_alias = "aqm-down")]
-    pub down_aqm: Option<String>,
-    /// A parameter of the queue discipline of the way down.
-    #[arg(long = "down-param", value_name = "NAME=VALUE", value_parser = pair, requires = "down_aqm")]
-    pub down_params: Vec<(String, String)>,
+    params: Vec<(String, String)>,
     /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*MEAN_PACKETS.start())..=i64::from(*MEAN_PACKETS.end())))]
-    pub mean_packet: u32,
+    mean_packet: u32,
     /// Seed of the random numbers of disciplines and wires; a random one if not given.
     #[arg(long)]
-    pub seed: Option<u64>,
-    /// Propagation delay of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Duration>)]
-    pub down_delay: Option<Duration>,
-    /// The rate over time: a file of CSV, TOML or mahimahi's lines. A buffer in bdp, and queue disciplines
-    /// that know the rate, still use --rate.
+    seed: Option<u64>,
+    /// The rate over time: a file of CSV, TOML or mahimahi's lines. What depends on --rate (a buffer in
+    /// bdp, disciplines that are told the rate) goes by that all the same.
     #[arg(long, value_name = "FILE")]
-    pub rate_trace: Option<PathBuf>,
-    /// Rate over time of the way down; without it as of the way up.
-    #[arg(long, value_name = "FILE")]
-    pub down_rate_trace: Option<PathBuf>,
+    rate_trace: Option<PathBuf>,
     /// Tell queue disciplines each new rate; without it they infer it from departures.
     #[arg(long)]
-    pub told_rate: bool,
+    told_rate: bool,
     /// The delay over time, in place of --delay.
     #[arg(long, value_name = "FILE")]
-    pub delay_trace: Option<PathBuf>,
-    /// Delay over time of the way down; without it as of the way up.
-    #[arg(long, value_name = "FILE")]
-    pub down_delay_trace: Option<PathBuf>,
+    delay_trace: Option<PathBuf>,
     /// The probability of loss over time, beside --loss.
     #[arg(long, value_name = "FILE")]
-    pub loss_trace: Option<PathBuf>,
-    /// Probability of loss over time of the way down; without it as of the way up.
-    #[arg(long, value_name = "FILE")]
-    pub down_loss_trace: Option<PathBuf>,
+    loss_trace: Option<PathBuf>,
     /// Play traces once and keep their last value; without it they repeat.
     #[arg(long)]
-    pub once: bool,
-    /// The largest extra delay of a packet, uniform from 0: 5ms.
+    once: bool,
+    /// Each packet takes up to so much longer, uniform: 5ms.
     #[arg(long, value_parser = text::<Duration>)]
-    pub jitter: Option<Duration>,
-    /// Jitter of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Duration>)]
-    pub down_jitter: Option<Duration>,
+    jitter: Option<Duration>,
     /// Let packets overtake others by jitter, or where the delay falls.
     #[arg(long)]
-    pub reorder: bool,
+    reorder: bool,
     /// Packets lost on the wire: 1%, or in bursts: "gemodel 1% 25%" (to bad, to good).
     #[arg(long, value_parser = text::<Loss>)]
-    pub loss: Option<Loss>,
-    /// Loss of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Loss>)]
-    pub down_loss: Option<Loss>,
+    loss: Option<Loss>,
     /// Packets that come out of the wire twice: 0.1%.
     #[arg(long, value_parser = text::<Probability>)]
-    pub duplicate: Option<Probability>,
-    /// Duplicates of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Probability>)]
-    pub down_duplicate: Option<Probability>,
+    duplicate: Option<Probability>,
     /// Packets in which the wire flips a bit: 0.1%.
     #[arg(long, value_parser = text::<Probability>)]
-    pub corrupt: Option<Probability>,
-    /// Bit errors of the way down; without it as of the way up.
-    #[arg(long, value_parser = text::<Probability>)]
-    pub down_corrupt: Option<Probability>,
-    /// Bytes that an IP packet takes on the wire beyond its own, in words of tc cake: 44, pppoe-ptm, docsis,
-    /// "overhead 44 mpu 64 atm".
+    corrupt: Option<Probability>,
+    /// What an IP packet takes on the wire beside its own bytes, in words of tc cake: 44, pppoe-ptm,
+    /// docsis, "overhead 44 mpu 64 atm".
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
-    pub overhead: Option<Framing>,
-    /// The shortest frame on the wire, bytes with the overhead.
+    overhead: Option<Framing>,
+    /// The least that is sent, bytes with the overhead.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
-    pub mpu: Option<u32>,
-    /// Overhead of the way down; without it as of the way up.
-    #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
-    pub down_overhead: Option<Framing>,
-    /// Shortest frame of the way down; without it as of the way up.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
-    pub down_mpu: Option<u32>,
+    mpu: Option<u32>,
+    /// Drop what arrives at the queue faster than this rate, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    policer: Option<OrNone<Rate>>,
+    /// What the policer lets pass at once after a pause; ten packets of 1514 bytes if not given.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    policer_burst: Option<Size>,
+    /// The options that were given for this way alone.
+    #[arg(skip)]
+    alone: Vec<String>,
 }
 
-const RATE_TRACE: &str = "--rate-trace";
+/// Options that are of both ways only.
+const COMMON: [&str; 5] = ["mean_packet", "seed", "told_rate", "once", "reorder"];
+/// Options that the way up may have alone, too.
+const OF_UP: [&str; 2] = ["aqm", "params"];
+/// Of one way alone, the first takes the place of the second of both ways, too.
+const TAKES: [(&str, &str); 3] =
+    [("rate", "rate_trace"), ("delay", "delay_trace"), ("aqm", "params")];
+/// In `--help`, the first for one way alone stands behind the second for both; others behind their own.
+const BEHIND: [(&str, &str); 3] = [("aqm", "params"), ("delay", "seed"), ("overhead", "mpu")];
+
+impl Args for LinkOptions {
+    fn augment_args(mut command: Command) -> Command {
+        let both = Way::arguments();
+        let behind = |id: &str| BEHIND.iter().find(|(one, _)| *one == id).map(|(_, it)| *it);
+        for option in both.get_arguments() {
+            command = command.arg(option.clone().display_order(None));
+            for way in DIRECTIONS {
+                let own = both.get_arguments().filter(|one| {
+                    let id = one.get_id().as_str();
+                    behind(id).unwrap_or(id) == option.get_id() && has_alone(way, id)
+                });
+                command = command.args(own.map(|one| alone(way, one)));
+            }
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Whether an option may be given for a way alone.
+fn has_alone(way: &str, id: &str) -> bool {
+    if way == DIRECTIONS[0] { OF_UP.contains(&id) } else { !COMMON.contains(&id) }
+}
+
+/// An option for one way alone.
+fn alone(way: &str, option: &Arg) -> Arg {
+    let (id, long) = (option.get_id().as_str(), option.get_long().unwrap_or_default());
+    let own = option
+        .clone()
+        .id(format!("{way}_{id}"))
+        .long(format!("{way}-{long}"))
+        .display_order(None)
+        .help(format!("As --{long}, for the way {way} alone"))
+        .required(false)
+        .default_value(None);
+    match id {
+        "aqm" => own.visible_alias(format!("aqm-{way}")),
+        "params" => own.requires(format!("{way}_aqm")),
+        _ => own,
+    }
+}
+
+impl FromArgMatches for LinkOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let [up, down] = DIRECTIONS;
+        Ok(Self([Way::of(up, matches)?, Way::of(down, matches)?]))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
 
 impl LinkOptions {
     /// The specifications of the links up and down.
     ///
-    /// # Errors When a buffer has no room.
+    /// # Errors
+    /// When a buffer is none, or a trace cannot be read.
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
-        let mut up = self.up()?;
-        let mut down = self.down(&up)?;
-        let own = [
-            (&mut up, &self.up_aqm, &self.up_params),
-            (&mut down, &self.down_aqm, &self.down_params),
-        ];
-        for (spec, aqm, params) in own {
-            if let Some(aqm) = aqm {
-                spec.aqm.clone_from(aqm);
-                spec.params.clone_from(params);
-            }
-        }
-        Ok([up, down])
-    }
-
-    fn down_delay(&self) -> Duration {
-        self.down_delay.unwrap_or(self.delay)
-    }
-
-    /// The link up, by the options for both.
-    fn up(&self) -> Result<Spec, Trouble> {
-        Ok(Spec {
-            rate: self.rate,
-            delay: self.delay,
-            limit: limit("--buffer", self.buffer, self.rate, self.delay + self.down_delay())?,
-            aqm: self.aqm.clone(),
-            params: self.params.clone(),
-            mean_packet: self.mean_packet,
-            seed: self.seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
-            sending: self.sending(
-                [(RATE_TRACE, &self.rate_trace), (RATE_TRACE, &None)],
-                (self.overhead, self.mpu),
-            )?,
-            impairments: Impairments {
-                delay: self.course(&DELAY, "--delay-trace", &self.delay_trace)?,
-                jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),
-                reorder: self.reorder,
-                loss: self.loss.unwrap_or_default(),
-                losses: self.course(&LOSS, "--loss-trace", &self.loss_trace)?,
-                duplicate: self.duplicate.unwrap_or_default().0,
-                corrupt: self.corrupt.unwrap_or_default().0,
-            },
-            told_rate: self.told_rate,
-        })
-    }
-
-    /// The link down: as `up`, but for what is given for it alone.
-    fn down(&self, up: &Spec) -> Result<Spec, Trouble> {
-        let rate = self.down_rate.unwrap_or(self.rate);
-        let (key, buffer) = match self.down_buffer {
-            Some(buffer) => ("--down-buffer", buffer),
-            None => ("--buffer", self.buffer),
-        };
-        let mut down = Spec {
-            rate,
-            delay: self.down_delay(),
-            limit: limit(key, buffer, rate, self.delay + self.down_delay())?,
-            seed: up.seed.wrapping_add(1),
-            sending: self.sending(
-                [
-                    ("--down-rate-trace", &self.down_rate_trace),
-                    (RATE_TRACE, if self.down_rate.is_some() { &None } else { &self.rate_trace }),
-                ],
-                (self.down_overhead.or(self.overhead), self.down_mpu.or(self.mpu)),
-            )?,
-            ..up.clone()
-        };
-        let wire = &mut down.impairments;
-        if self.down_delay.is_some() {
-            wire.delay = None;
-        }
-        if self.down_delay_trace.is_some() {
-            wire.delay = self.course(&DELAY, "--down-delay-trace", &self.down_delay_trace)?;
-        }
-        if self.down_loss_trace.is_some() {
-            wire.losses = self.course(&LOSS, "--down-loss-trace", &self.down_loss_trace)?;
-        }
-        wire.jitter = self.down_jitter.map_or(wire.jitter, Duration::as_nanos);
-        wire.loss = self.down_loss.unwrap_or(wire.loss);
-        wire.duplicate = self.down_duplicate.map_or(wire.duplicate, |p| p.0);
-        wire.corrupt = self.down_corrupt.map_or(wire.corrupt, |p| p.0);
-        Ok(down)
+        let [up, down] = &self.0;
+        let seed = up.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        Ok([up.spec(down.delay, seed)?, down.spec(up.delay, seed.wrapping_add(1))?])
     }
 
     /// The files that it names.
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
-        let rates = [&self.rate_trace, &self.down_rate_trace];
-        let delays = [&self.delay_trace, &self.down_delay_trace];
-        let losses = [&self.loss_trace, &self.down_loss_trace];
-        [rates, delays, losses].into_iter().flatten().flatten()
+        self.0.iter().flat_map(|way| [&way.rate_trace, &way.delay_trace, &way.loss_trace]).flatten()
+    }
+}
+
+impl Way {
+    /// The options for both ways, of a command that has no others.
+    fn arguments() -> Command {
+        Self::augment_args(Command::new("").no_binary_name(true))
     }
 
-    /// How a way sends, by the first of two traces that is given.
-    fn sending(
-        &self,
-        traces: [(&str, &Option<PathBuf>); 2],
-        (framing, mpu): (Option<Framing>, Option<u32>),
-    ) -> Result<Sending, Trouble> {
-        let (key, trace) = if traces[0].1.is_some() { traces[0] } else { traces[1] };
-        let mut framing = framing.unwrap_or_default();
-        framing.mpu = mpu.unwrap_or(framing.mpu);
-        // A constant rate of a way down is not that of the trace of the way up.
-        Ok(Sending { rates: self.course(&RATE, key, trace)?, framing })
+    /// What was said of a way: for it alone, else for both.
+    fn of(way: &str, matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |id: &str| {
+            matches.try_contains_id(id).unwrap_or_default()
+                && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let own = |id: &str| has_alone(way, id) && given(&format!("{way}_{id}"));
+        let command = Self::arguments();
+        let (mut arguments, mut alone) = (Vec::new(), Vec::new());
+        for option in command.get_arguments() {
+            let (id, long) = (option.get_id().as_str(), option.get_long().unwrap_or_default());
+            let taken = TAKES.iter().any(|(one, other)| *other == id && own(one));
+            let source = if own(id) {
+                alone.push(format!("{way}-{long}"));
+                format!("{way}_{id}")
+            } else if given(id) && !taken {
+                id.into()
+            } else {
+                continue;
+            };
+            if matches!(option.get_action(), ArgAction::SetTrue) {
+                arguments.push(format!("--{long}").into());
+                continue;
+            }
+            for value in matches.get_raw(&source).into_iter().flatten() {
+                let mut argument = OsString::from(format!("--{long}="));
+                argument.push(value);
+                arguments.push(argument);
+            }
+        }
+        let matches = command.try_get_matches_from(arguments)?;
+        Ok(Self { alone, ..Self::from_arg_matches(&matches)? })
+    }
+
+    /// The link of this way; `back` is the delay of the other one.
+    fn spec(&self, back: Duration, seed: u64) -> Result<Spec, Trouble> {
+        let mut framing = self.overhead.unwrap_or_default();
+        framing.mpu = self.mpu.unwrap_or(framing.mpu);
+        Ok(Spec {
+            rate: self.rate,
+            delay: self.delay,
+            limit: limit(&self.key("buffer"), self.buffer, self.rate, self.delay + back)?,
+            aqm: self.aqm.clone(),
+            params: self.params.clone(),
+            mean_packet: self.mean_packet,
+            seed,
+            sending: Sending {
+                rates: self.course(&RATE, "rate-trace", &self.rate_trace)?,
+                framing,
+            },
+            impairments: Impairments {
+                delay: self.course(&DELAY, "delay-trace", &self.delay_trace)?,
+                jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),
+                reorder: self.reorder,
+                loss: self.loss.unwrap_or_default(),
+                losses: self.course(&LOSS, "loss-trace", &self.loss_trace)?,
+                duplicate: self.duplicate.unwrap_or_default().0,
+                corrupt: self.corrupt.unwrap_or_default().0,
+            },
+            told_rate: self.told_rate,
+            policer: policing(None, self.policer, self.policer_burst)?,
+        })
+    }
+
+    /// The option `long` as it was given.
+    fn key(&self, long: &str) -> String {
+        let mut alone = self.alone.iter().map(String::as_str);
+        let own = alone.find(|own| own.split_once('-').is_some_and(|(_, own)| own == long));
+        format!("--{}", own.unwrap_or(long))
     }
 
     /// What a file says of how something varies.
     fn course<T: Copy>(
         &self,
         kind: &Dimension<T>,
-        key: &str,
+        long: &str,
         file: &Option<PathBuf>,
     ) -> Result<Option<Arc<Steps<T>>>, Trouble> {
         let Some(path) = file else { return Ok(None) };
-        let name = format!("{key} {}", path.display());
+        let name = format!("{} {}", self.key(long), path.display());
         let text = text_of(path).map_err(|e| Trouble::system(&name, e))?;
         let steps = course::read(kind, &text, !self.once);
         let hint = "a file of CSV (time_s,rate_mbps), of TOML (steps = …) or of mahimahi's lines";
@@ -320,6 +338,14 @@ pub struct Change {
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "mpu")]
     pub mpu: Option<u32>,
+    /// The rate beyond which arriving packets are dropped, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub policer: Option<OrNone<Rate>>,
+    /// What the policer lets pass at once after a pause.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub policer_burst: Option<Size>,
 }
 
 /// The largest `--mpu`, bytes.
@@ -376,6 +402,7 @@ impl Change {
         wire.loss = self.loss.unwrap_or(wire.loss);
         wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
+        new.policer = policing(old.policer, self.policer, self.policer_burst)?;
         if let Some(buffer) = self.buffer {
             new.limit = limit("--buffer", buffer, new.rate, new.delay + back)?;
         }
@@ -388,6 +415,27 @@ impl Change {
             new.params.push((name.clone(), value.clone()));
         }
         Ok(new)
+    }
+}
+
+/// What a policer becomes by another rate, or none, and another burst.
+fn policing(
+    old: Option<Policing>,
+    rate: Option<OrNone<Rate>>,
+    burst: Option<Size>,
+) -> Result<Option<Policing>, Trouble> {
+    let known = rate.map_or(old.map(|old| old.rate), |rate| rate.0);
+    match (known, burst) {
+        (Some(rate), _) => {
+            let burst = burst.or(old.map(|old| old.burst));
+            let burst = burst.unwrap_or_else(|| PolicerConfig::default().burst);
+            Ok(Some(Policing { rate, burst }))
+        }
+        (None, Some(burst)) if rate.is_none() => Err(Trouble::new(
+            format!("--policer-burst {burst}: there is no policer"),
+            "--policer RATE makes one",
+        )),
+        _ => Ok(None),
     }
 }
 
@@ -448,8 +496,6 @@ pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Command, FromArgMatches as _};
-
     use super::*;
 
     fn specs(args: &str) -> [Spec; 2] {
@@ -468,6 +514,51 @@ mod tests {
         assert_eq!(up.each_ref().map(told), [("sfb".into(), 0), blue.clone()]);
         let down = specs(&format!("{common} --down-aqm=red --down-param=gentle=true"));
         assert_eq!(down.each_ref().map(told), [blue, ("red".into(), 1)]);
+    }
+
+    /// Whatever option there is for both ways, in the order of `--help`.
+    #[test]
+    fn an_option_for_both_ways_has_one_for_the_way_down() {
+        let both = Way::arguments();
+        let both: Vec<_> = both.get_arguments().collect();
+        let all = LinkOptions::augment_args(Command::new("x"));
+        let all: Vec<_> = all.get_arguments().filter_map(Arg::get_long).collect();
+        for option in &both {
+            let (id, long) = (option.get_id().as_str(), option.get_long().unwrap());
+            let own = all.iter().position(|name| *name == format!("down-{long}"));
+            assert_eq!(own.is_none(), COMMON.contains(&id), "{long}");
+            let behind = BEHIND.iter().find(|(one, _)| *one == id).map_or(id, |(_, it)| *it);
+            let place = all.iter().position(|name| {
+                both.iter().any(|one| one.get_id() == behind && one.get_long() == Some(*name))
+            });
+            assert!(own.is_none_or(|own| (1..=4).contains(&(own - place.unwrap()))), "{long}");
+        }
+        assert_eq!(all.len(), both.len() + both.len() - COMMON.len() + OF_UP.len());
+    }
+
+    #[test]
+    fn a_policer_is_of_a_way_and_may_change() {
+        let told = |specs: [Spec; 2]| {
+            specs.map(|spec| spec.policer.map(|p| (p.rate.to_string(), p.burst.to_string())))
+        };
+        let some = |rate: &str, burst: &str| Some((rate.to_string(), burst.to_string()));
+        let args = "--rate=10mbit --policer=5mbit --down-policer=2mbit --down-policer-burst=30kB";
+        assert_eq!(told(specs(args)), [some("5mbit", "15140B"), some("2mbit", "30kB")]);
+        let args = "--rate=10mbit --policer=5mbit --policer-burst=9kB --down-policer=none";
+        let both = specs(args);
+        assert_eq!(told(both.clone()), [some("5mbit", "9kB"), None]);
+        let changed = |json: &str| {
+            let change: Change = serde_json::from_str(json).unwrap();
+            let new = change.apply(both.each_ref()).map(|new| told(new.map(Option::unwrap)));
+            new.map_err(|trouble| trouble.what)
+        };
+        assert_eq!(changed(r#"{"policer": "none"}"#), Ok([None, None]));
+        assert_eq!(
+            changed(r#"{"policer": "1mbit"}"#),
+            Ok([some("1mbit", "9kB"), some("1mbit", "15140B")])
+        );
+        let refused = changed(r#"{"policer_burst": "20kB"}"#).unwrap_err();
+        assert_eq!(refused, "--policer-burst 20kB: there is no policer");
     }
 
     #[test]

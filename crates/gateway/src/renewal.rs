@@ -1,9 +1,10 @@
-//! Renews a running gateway on SIGHUP: its files are opened again by name (log rotation has renamed the old
-//! ones), and its configuration is read again. The gateway itself may not open files any more. Another
-//! process, which keeps the rights of the start and does nothing else, opens them and hands them over.
+//! What a gateway that runs is to write to and to be like anew: on SIGHUP its files are opened again, as they
+//! are called by then (whoever rotates logs has renamed them), and its configuration is read again. The
+//! gateway itself opens no file any more. Another process, which keeps the rights that it was started with,
+//! does it and hands over what it has opened; and it guards the ports ([`Guard`]).
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -12,12 +13,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::{env, thread};
 
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::control::{Asking, Renewal, Request};
 use crate::frame::Layer;
+use crate::guard::{Guard, Guarding, Happened, Identity};
 use crate::link::Spec;
 use crate::output::writer;
 use crate::record::{described, links};
@@ -37,6 +40,8 @@ pub struct Wanted {
     pub files: [Option<PathBuf>; 2],
     /// All else, which needs another start to be otherwise.
     pub rest: String,
+    /// What is done about the ports.
+    pub guarding: Guarding,
 }
 
 /// The process that opens and reads.
@@ -45,11 +50,12 @@ pub(crate) struct Keeper(UnixStream);
 
 impl Keeper {
     /// Starts it, with the rights and the command line of this process. From now on SIGHUP is for it.
-    pub(crate) fn start() -> Result<Self, Trouble> {
+    pub(crate) fn start(ports: [Identity; 2]) -> Result<Self, Trouble> {
         let failed = |e: io::Error| Trouble::system("starting what opens files anew", e);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let mut keeper = Command::new("/proc/self/exe");
-        keeper.arg(KEEP).arg("--").args(env::args_os().skip(1));
+        let ports = ports.map(|port| format!("--port={port}"));
+        keeper.arg(KEEP).args(ports).arg("--").args(env::args_os().skip(1));
         keeper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C is not for it.
         keeper.process_group(0);
@@ -62,13 +68,23 @@ impl Keeper {
     /// Starts a thread that hands over each renewal.
     pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
         let hear = move || {
-            while let Ok((said, files)) = heard(&self.0) {
-                match asking.ask(Request::Renew(Box::new(renewal(&said, files)))) {
-                    Ok(told) => say(format!("SIGHUP: {}", told.as_str().unwrap_or_default())),
-                    Err(trouble) => say(warning(&trouble)),
+            while let Ok((lines, mut files)) = heard(&self.0) {
+                for said in lines {
+                    if said["files"].is_array() {
+                        let renewal = renewal(&said, std::mem::take(&mut files));
+                        match asking.ask(Request::Renew(Box::new(renewal))) {
+                            Ok(told) => {
+                                say(format!("SIGHUP: {}", told.as_str().unwrap_or_default()));
+                            }
+                            Err(trouble) => say(warning(&trouble)),
+                        }
+                    }
+                    if !said["event"].is_null() {
+                        _ = asking.ask(Request::Note(Box::new(said["event"].clone())));
+                    }
+                    let notes = said["notes"].as_array().into_iter().flatten();
+                    notes.for_each(|note| say(note.as_str().unwrap_or_default()));
                 }
-                let notes = said["notes"].as_array().into_iter().flatten();
-                notes.for_each(|note| say(note.as_str().unwrap_or_default()));
             }
         };
         let started = thread::Builder::new().name("renewal".into()).spawn(hear);
@@ -76,13 +92,19 @@ impl Keeper {
     }
 }
 
-/// A line, and the open files that come with it.
-fn heard(stream: &UnixStream) -> io::Result<(Value, Vec<OwnedFd>)> {
-    let (mut line, files) = sys::receive(stream)?;
-    if !line.ends_with(b"\n") {
-        BufReader::new(stream).read_until(b'\n', &mut line)?;
+/// Lines, and the open files that come with one of them.
+fn heard(stream: &UnixStream) -> io::Result<(Vec<Value>, Vec<OwnedFd>)> {
+    let (mut text, mut files) = (Vec::new(), Vec::new());
+    while !text.ends_with(b"\n") {
+        let (more, others) = sys::receive(stream)?;
+        if more.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        text.extend(more);
+        files.extend(others);
     }
-    Ok((serde_json::from_slice(&line)?, files))
+    let lines = serde_json::Deserializer::from_slice(&text).into_iter();
+    Ok((lines.collect::<Result<_, _>>()?, files))
 }
 
 fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
@@ -112,17 +134,31 @@ fn warning(Trouble { what, hint }: &Trouble) -> String {
     format!("warning: SIGHUP: {what}{hint}")
 }
 
-/// Opens files and reads options anew at each byte on standard input, until that ends, and sends the result
-/// back there. `wanted` reads the options.
-pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
+/// Opens files and reads options anew each time that a byte comes on standard input, until that ends; what
+/// there is goes back there. Meanwhile it guards the ports. `wanted` reads the options.
+pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         _ = signal_hook::flag::register(signal, Arc::default());
     }
     let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return };
     let Ok(first) = wanted() else { return };
-    // Several at a time are one.
-    while matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
-        // An error in one file is no reason to leave out another.
+    let ports = ports.try_into().ok();
+    let mut guard = ports.and_then(|ports| Guard::new(ports, first.guarding).ok());
+    loop {
+        for Happened { event, note } in guard.as_mut().map(Guard::look).unwrap_or_default() {
+            let said = json!({"event": event, "notes": [note]});
+            if tell(&stream, &said, &[None, None]).is_err() {
+                break;
+            }
+        }
+        if !asked(&stream, guard.as_ref()) {
+            continue;
+        }
+        // Several at a time are one.
+        if !matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
+            break;
+        }
+        // What is wrong with one is no reason to leave out another.
         let mut notes = Vec::new();
         let mut said = match wanted() {
             Ok(wanted) => {
@@ -148,10 +184,25 @@ pub fn keep(wanted: impl Fn() -> Result<Wanted, Trouble>) {
         said["files"] = json!(opened.collect::<Vec<_>>());
         said["notes"] = json!(notes);
         if tell(&stream, &said, &files).is_err() {
-            return;
+            break;
         }
     }
+    if let Some(guard) = guard {
+        guard.end();
+    }
 }
+
+/// Waits until somebody asks for something, which is told; or for a while, or until an interface changes.
+fn asked(stream: &UnixStream, guard: Option<&Guard>) -> bool {
+    let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
+    let mut all: Vec<_> =
+        [Some(stream.as_fd()), guard.map(Guard::as_fd)].into_iter().flatten().map(watch).collect();
+    _ = poll(&mut all, LOOK);
+    all[0].any().unwrap_or(false)
+}
+
+/// The longest between looks at the ports, ms.
+const LOOK: u16 = 500;
 
 const ANOTHER_START: &str = "only the links change while it runs: what else is otherwise in the configuration needs another start";
 

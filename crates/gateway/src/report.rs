@@ -17,7 +17,7 @@ use sim::results::table::{Column, Table};
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
 use crate::link::flows::Tally;
-use crate::link::{Link, Spec};
+use crate::link::{Link, Policing, Spec};
 
 /// What the links were like at the end, and what happened.
 #[derive(Clone, Debug)]
@@ -101,6 +101,7 @@ pub fn state(
     if let (Value::Object(all), Value::Object(counts)) = (&mut all, counts) {
         all.extend(counts);
         all.extend(wire(link).map(|wire| ("wire".into(), wire)));
+        all.extend(link.tins().map(|tins| ("tins".into(), tins)));
     }
     if let Some(rate) = link.rate_now(now) {
         all["rate_trace"]["now_bps"] = rate.into();
@@ -167,6 +168,9 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         "mean_packet": spec.mean_packet, "seed": spec.seed,
     });
     varying(&mut all, spec);
+    if let Some(Policing { rate, burst }) = spec.policer {
+        all["policer"] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
+    }
     all
 }
 

@@ -1,5 +1,6 @@
 //! Quantities, names and parameters as text: on the command line, and in requests to a gateway.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -37,6 +38,32 @@ pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
         format!("allowed: {}{separator}{}", e.allowed, e.hint)
     })
 }
+
+/// A quantity, or `none`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OrNone<T>(pub Option<T>);
+
+impl<T: FromStr<Err = TextError>> FromStr for OrNone<T> {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        if text.trim() == NONE {
+            return Ok(Self(None));
+        }
+        text.parse().map(|quantity| Self(Some(quantity)))
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for OrNone<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(quantity) => quantity.fmt(f),
+            None => f.write_str(NONE),
+        }
+    }
+}
+
+const NONE: &str = "none";
 
 /// `NAME=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {

@@ -1,6 +1,6 @@
 # A host, here, whose ports lan and wan the gateway $1 forwards between; a neighbour at each; and a network
 # behind a third interface, mgmt. $2 says whether the neighbour of lan can reach the host meanwhile: `shut`
-# or `open`. The rest is options.
+# or `open`. The rest is options. With $RENAME, a file for what the gateway says, lan has another name meanwhile.
 set -u
 gateway=$1 expected=$2
 shift 2
@@ -73,8 +73,14 @@ check() {
     exit 1
 }
 check "without a gateway" "$all "
-"$gateway" run --lan lan --wan wan --rate 100mbit --name exposed-$$ "$@" & run=$!
+"$gateway" run --lan lan --wan wan --rate 100mbit --name exposed-$$ "$@" 2> "${RENAME:-/dev/stderr}" & run=$!
 for i in $(seq 100); do "$gateway" ctl exposed-$$ show >&- 2>&- && break; sleep 0.05; done
+# Of an altname the checks go on as before.
+if test -n "${RENAME-}"; then
+    ip link set lan name elsewhere && ip link property add dev elsewhere altname lan || exit 77
+    for i in $(seq 100); do grep -q "is called elsewhere" "$RENAME" && break; sleep 0.05; done
+    cat "$RENAME" >&2
+fi
 test $expected = open && check "while it runs" "$all " || check "while it runs" ""
 at $host1 python3 echo.py raw 10.9.0.2 >/dev/null || { echo "nothing goes through"; exit 1; }
 kill -KILL $run

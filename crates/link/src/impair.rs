@@ -230,6 +230,25 @@ impl Impair {
         }
     }
 
+    /// This wire, which may take as little as `least` (ns) later, and now takes `constant` if it does not
+    /// vary.
+    #[must_use]
+    pub fn with_least(mut self, least: u64, constant: u64) -> Self {
+        self.least = self.least.min(least);
+        self.how.delay.get_or_insert_with(|| Arc::new(Steps::constant(constant)));
+        self
+    }
+
+    /// Another delay (ns) from now on, no less than the least.
+    pub fn set_delay(&mut self, delay: u64) {
+        self.how.delay = Some(Arc::new(Steps::constant(delay)));
+    }
+
+    /// Another loss from now on, beside that over time.
+    pub fn set_loss(&mut self, loss: Loss) {
+        self.how.loss = loss;
+    }
+
     /// A packet of `len` bytes that would come out at `soonest` (ns) at the least delay.
     pub fn pass(&mut self, soonest: u64, len: u32) -> Fate {
         let entered = soonest - self.least;

@@ -5,6 +5,7 @@ pub mod arrivals;
 pub mod course;
 mod defaults;
 pub mod error;
+pub mod event;
 mod limits;
 mod meant;
 pub mod network;
@@ -24,6 +25,7 @@ use arrivals::Files;
 use defaults::zero;
 use error::Complaint;
 pub use error::ScenarioError;
+use event::EventSpec;
 use network::{LinkSpec, Network, Topology};
 use queue::expand_queues;
 pub use queue::{Parameter, QueueSpec};
@@ -38,7 +40,7 @@ pub struct Scenario {
     /// What it is about; free text.
     #[serde(default)]
     pub title: String,
-    /// Number of the replication: all randomness follows from it.
+    /// All random numbers follow from it.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Simulated time.
@@ -46,18 +48,21 @@ pub struct Scenario {
     /// Measurement begins here and lasts to the end.
     #[serde(default = "zero")]
     pub warmup: Text<Duration>,
-    /// A preset network, with overrides; or empty, with links of one's own.
+    /// A preset network, with overrides; or empty, with your own links.
     #[serde(default)]
     pub network: Network,
-    /// Links of one's own, in place of a preset.
+    /// Your own links, in place of a preset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkSpec>,
-    /// Managed queues. All other links have a drop-tail queue that is large enough not to matter.
+    /// Managed queues. All other links have a queue without bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueueSpec>,
     /// Groups of flows.
     #[serde(default, deserialize_with = "later", skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<TrafficSpec>,
+    /// What changes when a congestion controller enters a phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<EventSpec>,
     /// What is sampled.
     #[serde(default)]
     pub measure: Measure,
@@ -84,6 +89,10 @@ pub struct Measure {
     /// delay, jitter, loss, and how a call would sound.
     #[serde(default)]
     pub calls: bool,
+    /// Whether it is written down what the congestion control of each flow over TCP does: its phases, round
+    /// trips and losses, with the values that it goes by.
+    #[serde(default)]
+    pub control: bool,
 }
 
 /// Samples of a series that fit in memory.
@@ -99,6 +108,7 @@ fn places() -> meant::Places {
         ("[network]", keys_of::<Network>().0),
         ("[[queue]]", keys_of::<QueueSpec>().0),
         ("[[traffic]]", keys_of_traffic()),
+        ("[[event]]", keys_of::<EventSpec>().0),
         ("[measure]", keys_of::<Measure>().0),
         ("[[link]]", keys_of::<LinkSpec>().0),
         ("the file, before the first [table]", keys_of::<Scenario>().0),
@@ -179,6 +189,9 @@ impl Scenario {
         for (i, queue) in self.queue.iter_mut().enumerate() {
             queue.resolve(i, files)?;
         }
+        for (i, event) in self.event.iter_mut().enumerate() {
+            event.resolve(i, &mut self.link, &self.traffic)?;
+        }
         let topology = self.topology()?;
         self.network.fill_in();
         self.queue = expand_queues(self.queue, &topology)?;
@@ -192,7 +205,7 @@ impl Scenario {
                 "add [[queue]] with aqm = \"droptail\" and a buffer to look at a plain link",
             ));
         }
-        let wires = topology.links.iter().filter(|link| link.impairments.any()).count();
+        let wires = topology.links.iter().filter(|link| link.impairs()).count();
         let sources = (topology.links.len() + wires) as u64 + flows;
         let horizon = u64::MAX >> (64 - sources.max(2).leading_zeros());
         if self.duration.0.as_nanos() >= horizon {

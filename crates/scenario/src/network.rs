@@ -20,14 +20,14 @@ use crate::varies::{Course, Probability, Written, written};
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// Feng02 §III (Fig. 4): 5 + 5 nodes, 100 Mb/s access, 45 Mb/s bottleneck. The delays are not
-    /// in the text: 20 ms on the access links (base round trip 100 ms) lies where its claims put
-    /// it; the experiments spread them over 10 … 30 ms.
+    /// in the text. 20 ms on the access links (base round trip 100 ms) fits its claims on 600 and 800
+    /// connections; the experiments spread the delays over 10 … 30 ms.
     Feng,
     /// Feng02 §IV.B: the same with 10 ms on every link (base round trip 60 ms).
     #[serde(rename = "feng-10ms")]
     Feng10ms,
-    /// HRC §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text: a datagram flow of
-    /// 40 Mb/s has to get through an access link.
+    /// HRC §3: 1 Mb/s bottleneck. The rest of its Fig. 3 is not in the text. Access links must carry
+    /// a datagram flow of 40 Mb/s.
     Cmu,
     /// Mahajan01 §7: 10 Mb/s bottleneck.
     Redpd,
@@ -68,8 +68,8 @@ pub struct Network {
     /// Nodes on the right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<u32>,
-    /// Pairs of nodes for traffic over one bottleneck: `s1.0` before and `d1.0` after the first bottleneck,
-    /// and so on.
+    /// Pairs of nodes at each bottleneck, for traffic over it alone: `s1.0` before the first one and
+    /// `d1.0` after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<u32>,
     /// Propagation delay of their access links: one for all, or one for each pair of a bottleneck.
@@ -107,8 +107,8 @@ pub struct LinkSpec {
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub rate_trace: Option<Course>,
-    /// The propagation delay over time, in place of `delay`: that of a packet is the one at which its
-    /// transmission ends.
+    /// The propagation delay over time, in place of `delay`. A packet has the delay of the time at
+    /// which its transmission ends.
     #[serde(default, deserialize_with = "written", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Written>")]
     pub delay_trace: Option<Course>,
@@ -119,7 +119,7 @@ pub struct LinkSpec {
     /// Each packet takes longer by a random time, uniform from 0 to this.
     #[serde(default = "crate::defaults::zero", skip_serializing_if = "is_default")]
     pub jitter: Text<Duration>,
-    /// Whether packets may overtake others, through `jitter` or a falling delay; otherwise they wait.
+    /// Whether packets may overtake others, by `jitter` or when the delay gets shorter.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reorder: bool,
     /// Packets lost on the wire, after the queue: each with a probability, or in bursts (Gilbert–Elliott).
@@ -141,6 +141,9 @@ pub struct LinkSpec {
     /// What the wire does to packets, made from the keys above.
     #[serde(skip)]
     pub impairments: Impairments,
+    /// The least delay of a wire that events change.
+    #[serde(skip)]
+    pub changes: Option<Duration>,
 }
 
 impl LinkSpec {
@@ -178,6 +181,13 @@ impl LinkSpec {
                 .hint("packets overtake others because some take longer"));
         }
         Ok(())
+    }
+}
+
+impl LinkSpec {
+    /// An event changes the wire, which may then take `delay`.
+    pub(crate) fn may_take(&mut self, delay: Duration) {
+        self.changes = Some(self.changes.map_or(delay, |least| least.min(delay)));
     }
 }
 
@@ -284,6 +294,21 @@ pub struct Edge {
     pub sending: Sending,
     /// What its wire does to packets.
     pub impairments: Impairments,
+    /// The least delay that events give it, if they change its wire.
+    pub changes: Option<Duration>,
+}
+
+impl Edge {
+    /// Whether its wire does anything but delay, or will.
+    pub fn impairs(&self) -> bool {
+        self.impairments.any() || self.changes.is_some()
+    }
+
+    /// The least delay that it has at any time, ns.
+    pub fn least_delay(&self) -> u64 {
+        let least = self.impairments.delays(self.delay.as_nanos()).0;
+        self.changes.map_or(least, |changed| least.min(changed.as_nanos()))
+    }
 }
 
 /// Nodes, links, and which of them are the sides and the bottlenecks of a preset.
@@ -361,7 +386,7 @@ impl Topology {
         let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
             for (from, to) in [(a, b), (b, a)] {
                 let (sending, impairments) = (Sending::default(), Impairments::default());
-                links.push(Edge { from, to, rate, delay, sending, impairments });
+                links.push(Edge { from, to, rate, delay, sending, impairments, changes: None });
             }
         };
         (0..n).for_each(|router| join(router, router + 1, rate, delay));
@@ -428,8 +453,8 @@ impl Topology {
                     .hint("a link goes both ways unless it has duplex = false"));
             }
             let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
-            let edge =
-                Edge { from, to, rate: spec.rate.0, delay: spec.delay.0, sending, impairments };
+            let (rate, delay, changes) = (spec.rate.0, spec.delay.0, spec.changes);
+            let edge = Edge { from, to, rate, delay, sending, impairments, changes };
             links.push(edge.clone());
             if spec.duplex {
                 links.push(Edge { from: to, to: from, ..edge });

@@ -23,8 +23,8 @@ pub struct QueueSpec {
     /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// The algorithm; `bluewater list` names them. One's own, in Python: `python:FILE:CLASS`, from the
-    /// scenario's folder.
+    /// The algorithm; `bluewater list` names them. Your own class in Python is `python:FILE:CLASS`, from
+    /// the scenario's folder.
     pub aqm: String,
     /// The text of that file, in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,7 +39,7 @@ pub struct Course {
     /// Of a model: its seed; 1 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether it begins again at its last time; else the last value holds.
+    /// Whether the trace repeats, with its last time as its end; else the last value holds.
     #[serde(default = "crate::defaults::yes")]
     pub repeat: bool,
     /// Sixteen hexadecimal digits over what the file says. A run fails if it says something else.

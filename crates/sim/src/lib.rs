@@ -13,6 +13,7 @@
 //! | [`simulation`] | the loop |
 //! | [`control`] | congestion controllers that are brought along |
 //! | [`capture`] | the captures that a scenario names |
+//! | `watch` | what congestion controls do, looked at from outside |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
 
 pub mod app;
@@ -27,6 +28,7 @@ mod series;
 mod setup;
 pub mod simulation;
 pub mod transport;
+mod watch;
 
 pub use ::scenario::{Scenario, ScenarioError};
 pub use run::{Outcome, Run};

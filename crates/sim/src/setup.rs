@@ -5,16 +5,20 @@ use std::collections::HashMap;
 use aqm::units::Size;
 use aqm::{Duration, Env, Instant, Rate, Rng};
 use link::Impair;
+use link::impair::Loss;
 use scenario::error::Complaint;
-use scenario::network::Topology;
+use scenario::event::{self, When};
+use scenario::network::{LinkSpec, Topology};
 use scenario::text::Text;
 use scenario::traffic::{
-    self as keys, Exponential, Finite, Pareto, Periodic, Sizes, Spread, TrafficSpec, UnsentName,
+    self as keys, Exponential, Finite, Offer, Pareto, Periodic, Schedule, Sizes, Spread,
+    TrafficSpec, UnsentName,
 };
 use scenario::{QueueSpec, Scenario};
 
-use crate::app::{App, Objects, Periods, Unsent};
+use crate::app::{App, NOTHING, Objects, Periods, Unsent};
 use crate::network::{END, Identity, Link};
+use crate::simulation::events::{Change, Waiting};
 use crate::transport::{FlowSetup, Group, Transport};
 
 /// The streams of random numbers that are made of a scenario's seed, by who draws from them.
@@ -107,7 +111,7 @@ fn build_link(
     flows: usize,
 ) -> Result<Link, Complaint> {
     let edge = &topology.links[link];
-    let delay = Duration::from_nanos(edge.impairments.delays(edge.delay.as_nanos()).0);
+    let delay = Duration::from_nanos(edge.least_delay());
     let Some((i, spec)) = spec else {
         return Ok(Link::plain(edge.rate, delay).with(&edge.sending));
     };
@@ -131,15 +135,58 @@ fn build_link(
 fn wires(topology: &Topology, seed: u64, from: usize) -> (Vec<Link>, Vec<Option<u32>>) {
     let mut wires = Vec::new();
     let numbers = topology.links.iter().enumerate().map(|(link, edge)| {
-        edge.impairments.any().then(|| {
+        edge.impairs().then(|| {
             let delay = edge.delay.as_nanos();
-            let impair = Impair::new(&edge.impairments, delay, seed, link as u64);
+            let mut impair = Impair::new(&edge.impairments, delay, seed, link as u64);
+            if edge.changes.is_some() {
+                impair = impair.with_least(edge.least_delay(), delay);
+            }
             wires.push(Link::wire(link, impair));
             (from + wires.len() - 1) as u32
         })
     });
     let numbers = numbers.collect();
     (wires, numbers)
+}
+
+/// The changes that a scenario says wait for phases. `groups` has the group of each flow.
+pub(crate) fn waiting(scenario: &Scenario, topology: &Topology, groups: &[u16]) -> Vec<Waiting> {
+    let mut waiting = Vec::new();
+    // Each entry is a link or two of the topology.
+    let of = |entry: usize| {
+        let ways = |spec: &LinkSpec| 1 + usize::from(spec.duplex);
+        let first = scenario.link[..entry].iter().map(ways).sum();
+        first..first + ways(&scenario.link[entry])
+    };
+    for event in &scenario.event {
+        let When { flow, enters, nth, after } = &event.when;
+        let Some(group) = scenario.traffic.iter().position(|spec| spec.group.name == *flow) else {
+            continue;
+        };
+        let Some(flow) = groups.iter().position(|of| usize::from(*of) == group) else { continue };
+        let mut add = |change| {
+            let (nth, after) = (u64::from(*nth), after.0.as_nanos());
+            waiting.push(Waiting { flow, phase: enters.clone(), nth, after, change });
+        };
+        for change in &event.changes {
+            match *change {
+                event::Change::Rate(entry, rate) => of(entry).for_each(|link| {
+                    add(Change::Rate(link, rate, topology.links[link].sending.framing));
+                }),
+                event::Change::Loss(entry, loss) => {
+                    of(entry).for_each(|link| add(Change::Loss(link, Loss::Independent(loss))));
+                }
+                event::Change::Delay(entry, delay) => {
+                    of(entry).for_each(|link| add(Change::Delay(link, delay.as_nanos())));
+                }
+                event::Change::Offer(group, offer) => {
+                    let packet = scenario.traffic[group].group.packet_bytes().unwrap_or(1000);
+                    add(Change::Gap(group, gap(offer, packet)));
+                }
+            }
+        }
+    }
+    waiting
 }
 
 /// All traffic, ready to start.
@@ -331,6 +378,12 @@ fn app(spec: &TrafficSpec, packet: u16) -> App {
         keys::App::Periodic(Periodic { on, off }) => {
             App::Periodic { on: on.0.as_nanos(), off: off.0.as_nanos() }
         }
+        keys::App::Schedule(Schedule { steps }) => {
+            let step = |&(at, offer): &(Text<Duration>, Text<Offer>)| {
+                (at.0.as_nanos(), gap(offer.0, packet))
+            };
+            App::Schedule(steps.iter().map(step).collect())
+        }
         keys::App::Web(web) => App::Web(Objects {
             number: web.objects,
             connections: spec.slots(),
@@ -343,6 +396,15 @@ fn app(spec: &TrafficSpec, packet: u16) -> App {
             think: web.off.0.as_nanos(),
             handshake: spec.transport.has_handshake(),
         }),
+    }
+}
+
+/// Time between packets of `packet` bytes, ns, as in [`App::Schedule`].
+pub(crate) fn gap(offer: Offer, packet: u16) -> u64 {
+    match offer {
+        Offer::Max => 0,
+        Offer::Rate(None) => NOTHING,
+        Offer::Rate(Some(rate)) => rate.transmission(u64::from(packet)).as_nanos().max(1),
     }
 }
 

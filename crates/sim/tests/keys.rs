@@ -34,6 +34,7 @@ const WEB: &str =
     "transport = \"sack\"\nflows = 3\napp = \"web\"\nsize = \"20p\"\noff = \"100ms\"\nobjects = 6";
 const PARETO: &str = "transport = \"sack\"\nflows = 3\napp = \"pareto\"\non = \"200ms\"\noff = \"900ms\"\nshape = 1.5\nrate = \"3mbit\"";
 const EXPONENTIAL: &str = "transport = \"sack\"\nflows = 3\napp = \"exponential\"\non = \"200ms\"\noff = \"900ms\"\nrate = \"3mbit\"";
+const SCHEDULE: &str = "transport = \"sack\"\nflows = 3\napp = \"schedule\"\nsteps = [[\"0s\", \"max\"], [\"2s\", \"1mbit\"]]";
 const PERIODIC: &str =
     "transport = \"cbr\"\nrate = \"6mbit\"\napp = \"periodic\"\non = \"200ms\"\noff = \"100ms\"";
 const BBR: &str = "transport = \"bbr\"\nflows = 3\necn = true";
@@ -138,6 +139,7 @@ const GROUPS: &[Row] = &[
     (EXPONENTIAL, "off", "\"400ms\""),
     (EXPONENTIAL, "rate", "\"1mbit\""),
     (EXPONENTIAL, "unsent", "\"backlog\""),
+    (SCHEDULE, "steps", "[[\"0s\", \"2mbit\"], [\"2s\", \"max\"]]"),
     (PERIODIC, "on", "\"400ms\""),
     (PERIODIC, "off", "\"400ms\""),
     (WEB, "size", "\"10p\""),

@@ -245,6 +245,8 @@ fn bins() -> sfb::Settings {
         interval: 2_000_000_000,
         warm_up: None,
         by_length: false,
+        kept: false,
+        full_teaches: true,
         penalty: "rate",
         rate: 160_000,
         burst: 0,

@@ -12,6 +12,7 @@ from bluewater.cli import delays as waits
 from bluewater.cli.console import note, out, print_json, show
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Jobs, Json, On, Out, Shared
+from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advice.advise import Link, reasons
@@ -45,17 +46,17 @@ def advise(
         str,
         typer.Option(
             help="Rate of the link in one direction: traffic that leaves by --interface. For a "
-            "home line "
-            "give --down and --up."
+            "home line give --down and --up.",
+            show_default=Link.rate,
         ),
-    ] = Link.rate,
+    ] = "",
     down: Annotated[str, typer.Option(help="Rate of the link towards you (downloads).")] = "",
     up: Annotated[str, typer.Option(help="Rate of the link away from you (uploads).")] = "",
     margin: Annotated[
         float | None,
         typer.Option(
-            help="How far below the link's rate the box shapes, %; 0 if no modem or other queue is "
-            "behind it.",
+            help="How much less than the link's rate the box shapes to, %; 0 only if no modem, "
+            "queue or policer follows.",
             show_default="10 down, else 5",
         ),
     ] = None,
@@ -107,8 +108,8 @@ def advise(
     seeds cannot tell.
     """
     link = Link(
-        rate, down, up, margin, framing, tuple(rtt or Link.rtt), bulk, transport, calls, games,
-        tuple(hostile or ()), ecn, buffer,
+        _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
+        transport, calls, games, tuple(hostile or ()), ecn, buffer,
     )  # fmt: skip
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
@@ -168,6 +169,16 @@ def advise(
         beside = out_ / f"{name}-delays"
         drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
+
+
+def _alone(rate: str, way: str) -> str:
+    """The rate of a link with one direction, or the default."""
+    if rate and way:
+        raise InputError(
+            "--rate cannot go with --down or --up: it is that of a link with one direction",
+            hint="--down towards you, --up away from you",
+        )
+    return rate or Link.rate
 
 
 def _table(ranked: Sequence[Ranked], link: Link, way: str) -> Table:

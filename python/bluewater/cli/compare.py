@@ -145,9 +145,9 @@ def compare(
     """Compare queue disciplines on one link: a table, and a picture side by side.
 
     Without --preset connections are as in the papers: SACK, an initial window of two, packets of
-    1000 bytes, each acknowledged. Modern TCP is `--transport cubic --preset modern`. Disciplines
-    have their defaults; most of RED's follow its author's advice of 1997 and 2000. `--set
-    queue.0.params.preset=feng` sets the BLUE paper's.
+    1000 bytes, one acknowledgement for each. What one takes today is `--transport cubic --preset
+    modern`. Disciplines have their defaults, RED its authors' constants and thresholds
+    of ours; `--set queue.0.params.preset=feng` shows the BLUE paper's.
 
     With --reps each number is the mean over seeds with half its 95 % interval. A star marks a
     number that differs from the first discipline's, by the interval of the differences seed by

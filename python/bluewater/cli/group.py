@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from difflib import get_close_matches
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from bluewater._core import ScenarioError
 from bluewater.cli.console import note
-from bluewater.errors import InputError, Interrupted
+from bluewater.errors import InputError, Interrupted, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +28,20 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the command line."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        single = [each for each in given if _takes_one(each)]
-        for option in dict.fromkeys(each for each in single if single.count(each) > 1):
-            raise InputError(f"{option.opts[0]} takes one value, but is given twice")
-        return super().parse_args(ctx, args)
+        typed: dict[str, Any] = {}
+        try:
+            typed, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            single = [each for each in given if _takes_one(each)]
+            for option in dict.fromkeys(each for each in single if single.count(each) > 1):
+                raise InputError(f"{option.opts[0]} takes one value, but is given twice")
+            return super().parse_args(ctx, args)
+        except _USAGE as error:
+            told = _mistyped(error, typed, {name for each in self.params for name in each.opts})
+            if told is None:
+                raise
+            if told.key is None:
+                told.hint = f"{told.hint or ''} `{ctx.command_path} --help` lists all".lstrip()
+            raise told from error
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command; an error names an option as the user typed it."""
@@ -40,6 +51,57 @@ class Command(TyperCommand):
             if error.file is None and error.line is None:
                 error.name(next((each.opts[0] for each in self.params if _is(each, error)), None))
             raise
+
+
+_USAGE: Any = typer.BadParameter.__mro__[1]
+"""The base of the errors of a command line, of which typer exports this one alone."""
+
+_ELSEWHERE = {
+    "bandwidth": "rate", "bw": "rate", "speed": "rate", "bitrate": "rate",
+    "latency": "rtt", "delay": "rtt", "ping": "rtt", "owd": "rtt",
+    "limit": "buffer", "queue": "buffer", "qlen": "buffer", "length": "duration",
+    "time": "duration", "seed": "seeds", "runs": "reps", "repeat": "reps", "parallel": "flows",
+    "connections": "flows", "congestion": "transport", "cc": "transport", "tcp": "transport",
+    "output": "out", "outdir": "out", "threads": "jobs", "workers": "jobs", "cores": "jobs",
+    "download": "down", "upload": "up", "overhead": "framing", "linklayer": "framing",
+    "dev": "interface", "hostile": "against", "plot": "picture", "param": "set", "csv": "table",
+}  # fmt: skip
+"""What other programs call options, or other commands of this one."""
+
+
+def _mistyped(error: Any, typed: dict[str, Any], options: set[str]) -> InputError | None:
+    """An error of the command line in the words of all others; None if it says enough."""
+    message = str(getattr(error, "message", "") or "")
+    if name := getattr(error, "option_name", None) if "such option" in message else None:
+        bare = {each.lstrip("-"): each for each in options if each.startswith("--")}
+        meant = _ELSEWHERE.get(name.lstrip("-"), "")
+        near = [meant] if meant in bare else get_close_matches(name.lstrip("-"), bare)
+        hint = f"did you mean {' or '.join(bare[each] for each in near)}?" if near else None
+        if not near and "set" in bare:
+            hint = "keys of a scenario go with --set, as in --set network.rate=10mbit;"
+        return InputError(f"there is no option {name}", hint=hint)
+    param = getattr(error, "param", None)
+    if param and re.search(_NO_NUMBER, message):
+        least = getattr(param if hasattr(param, "min") else param.type, "min", None)
+        kind = "a number" if re.search("valid (number|float)", message) else "a whole number"
+        return InputError(
+            "not allowed",
+            key=param.opts[0],
+            value=typed.get(param.name),
+            allowed=kind if least is None else f"{kind}, {least} or more",
+        )
+    if param and (among := re.search("is not one of (.*[^.])", message)):
+        value, known = str(typed.get(param.name)), re.findall("'([^']+)'", among[1])
+        return unknown("value", value, known, key=param.opts[0])
+    if extra := re.search(r"unexpected extra argument.* \((.*)\)$", message):
+        switch = {"yes", "no", "true", "false", "on", "off"} & {*extra[1].lower().split()}
+        hint = "switches take no value, as in --ecn and --no-ecn;" if switch else None
+        return InputError(f"nothing takes '{extra[1]}'", hint=hint)
+    return None
+
+
+_NO_NUMBER = "valid (integer|number|float)|greater than|less than|in the range"
+"""What typer says of a number, in its versions."""
 
 
 def _is(param: Any, error: InputError) -> bool:

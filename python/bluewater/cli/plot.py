@@ -39,16 +39,18 @@ def plot(
         Path | None,
         typer.Option(
             "--out",
-            help="A file that ends in .png, .svg, .pdf or .pgf; a folder; or a name without an "
-            "ending, for PNG, SVG, PDF and the points as CSV.",
+            help="A file that ends in .png, .svg, .pdf or .pgf; a name without an ending, for PNG "
+            "and the points as CSV; or a folder.",
         ),
     ] = None,
     size: PictureSize = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
-    Writes PNG, SVG and PDF, and the points as CSV; prints their paths. A run without a series is
-    simulated again to get one. For a paper: `--out figure.pdf --size column`.
+    Writes a PNG and the points as CSV; prints their paths. A run that kept no series is simulated
+    again with one. With `control = true` under [measure] there are also the window and rate of each
+    flow, orange behind phases that send more than is known to fit, blue behind those that send
+    less. For a paper: `--out figure.pdf --size column`.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415

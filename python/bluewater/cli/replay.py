@@ -75,7 +75,7 @@ def replay(
         print_json({**to_json(result), "recorded": recorded})
     else:
         out.print(table(result))
-    for remark in remarks.of_run(result):
+    for remark in remarks.of_queues(result):
         note(f"note: {remark}")
     arrivals, marks, drops = (f"{recorded[key]:,}" for key in ("arrivals", "marks", "drops"))
     note(

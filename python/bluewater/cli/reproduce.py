@@ -30,6 +30,7 @@ from bluewater.cli.options import (
 )
 from bluewater.cli.sweep import make_part
 from bluewater.errors import InputError
+from bluewater.files import PICTURES
 from bluewater.lab import CORES, DEFAULT_OUT, plan
 from bluewater.progress import notes, of_runs
 from bluewater.study.execution.execute import HERE, engine
@@ -97,8 +98,8 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's experiments, judge its claims, and write a report.
 
-    Finished runs are used again. The report is a single HTML file; beside it are the plots as PNG,
-    SVG and PDF, and their data.
+    Runs that were made before are used again. The report is a single HTML file; beside it are
+    the plots as SVG and their data. `bluewater report --pictures pdf` writes them as PDF too.
     """
     engine(on, jobs)  # reports a wrong engine before the planning, which takes time
     part = Shard.parse(shard) if shard else None
@@ -124,7 +125,11 @@ def reproduce(
         raise typer.Exit(FAILED)
 
 
-@example("bluewater report --quick", "bluewater report feng/fig5 --out results")
+@example(
+    "bluewater report --quick",
+    "bluewater report feng/fig5 --out results",
+    "bluewater report feng/fig5 --pictures pdf,png",
+)
 def report(
     names: Names = None,
     size: SizeName = "full",
@@ -134,6 +139,14 @@ def report(
     reps: Reps = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
+    pictures: Annotated[
+        str,
+        typer.Option(
+            "--pictures",
+            metavar="FORMATS",
+            help="Write the plots also as png, pdf or pgf; several are separated by commas.",
+        ),
+    ] = "",
 ) -> None:
     """Write the report from finished runs, without new ones.
 
@@ -143,11 +156,25 @@ def report(
     size = "quick" if quick else size
     # Kept runs have the version of the gateway that made them: do not build a newer one.
     with programs.as_they_are():
-        _report(names or [], size, seeds(seed, seeds_, reps), out_, json)
+        _report(names or [], size, seeds(seed, seeds_, reps), out_, json, _formats(pictures))
+
+
+def _formats(pictures: str) -> tuple[str, ...]:
+    formats = tuple(each.strip() for each in pictures.split(",") if each.strip())
+    for each in formats:
+        if f".{each}" not in PICTURES:
+            allowed = ", ".join(ending[1:] for ending in PICTURES)
+            raise InputError("not a format", key="--pictures", value=each, allowed=allowed)
+    return tuple(each for each in formats if each != "svg")  # is written anyway
 
 
 def _report(
-    names: Sequence[str], size: str, chosen: tuple[int, ...] | None, out_: Path, json: bool
+    names: Sequence[str],
+    size: str,
+    chosen: tuple[int, ...] | None,
+    out_: Path,
+    json: bool,
+    formats: Sequence[str],
 ) -> None:
     made = plan(names, size, chosen)
     runs = store(out_)
@@ -161,7 +188,7 @@ def _report(
             file=str(runs.root),
             hint=f"`{' '.join(words)}` makes them",
         )
-    _finish(make(there, runs, 1), out_, json, CORES, missing)
+    _finish(make(there, runs, 1), out_, json, CORES, missing, formats)
 
 
 def _finish(
@@ -170,6 +197,7 @@ def _finish(
     json: bool,
     jobs: int,
     missing: Sequence[Incomplete] = (),
+    formats: Sequence[str] = (),
 ) -> None:
     # Matplotlib takes a while to load: import it only when there is something to draw.
     from bluewater.report import LeftOut, besides, tally, to_json, told, write_report  # noqa: PLC0415
@@ -178,7 +206,7 @@ def _finish(
         beside = besides(folder, outcomes)
         for each in missing:
             beside.left_out[each.id] = LeftOut.of_runs(len(each.missing), each.runs)
-        path = write_report(outcomes, folder, jobs, beside)
+        path = write_report(outcomes, folder, jobs, beside, formats)
     if json:
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
@@ -206,7 +234,7 @@ def _show_results(outcomes: Sequence[Outcome]) -> None:
         rows, title = together(claims), "How many claims hold"
     else:
         rows = kept().rows({each.experiment.paper.cite for each in claims})
-        title = f"How many claims hold, at full size on {kept().date}"
+        title = f"All claims at full size, {kept().date}"
     if rows:
         cells = [(name, *map(str, counts)) for name, counts in rows]
         show(table(title, ("paper", *COLUMNS), cells))

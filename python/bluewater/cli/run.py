@@ -191,7 +191,7 @@ def table(result: Result) -> Table:
 def _queue(row: dict[str, Any]) -> dict[str, str]:
     drops = ", ".join(
         f"{row[f'drops_{cause}']:,} {cause}"
-        for cause in ("overflow", "early", "penalty")
+        for cause in ("overflow", "early", "penalty", "policed")
         if row[f"drops_{cause}"]
     )
     throughput, packets = text.rate(row["throughput_bps"]), text.number(row["queue_mean_packets"])

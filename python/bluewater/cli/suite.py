@@ -67,5 +67,5 @@ def suite(
     if name not in there:
         raise unknown("suite", name, there)
     reproduce(
-        name, size, quick, seed, seeds_, reps, jobs, on, None, share, out_, json, resume=resume
+        [name], size, quick, seed, seeds_, reps, jobs, on, None, share, out_, json, resume=resume
     )

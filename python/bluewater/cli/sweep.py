@@ -37,11 +37,12 @@ from bluewater.study.scenarios.scenario import parsed
 from bluewater.text import other
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bluewater.lab import Sweep
     from bluewater.results.store import Store
     from bluewater.study.execution.task import Failure, Task
+    from bluewater.study.experiments.experiment import Experiment
 
 
 def add(app: typer.Typer) -> None:
@@ -89,7 +90,9 @@ def sweep(
         )
     part = Shard.parse(shard) if shard else None
     text = read_text(file)
-    experiment = parse(text, str(file), file.stem, settings=parsed(settings or []))
+    changes = parsed(settings or [])
+    experiment = parse(text, str(file), file.stem, settings=changes)
+    _check_settings(changes, experiment)
     chosen = experiment.size(size)
     if wanted := seeds(seed, seeds_, reps):
         chosen = replace(chosen, seeds=wanted)
@@ -117,6 +120,19 @@ def sweep(
             found.overview.write(table)
             note(f"table in {table.resolve()}")
     _tell(found.failures)
+
+
+def _check_settings(changes: Mapping[str, object], experiment: Experiment) -> None:
+    """Refuses a setting that every point of an axis replaces."""
+    for axis in experiment.axes:
+        for key, value in changes.items():
+            if all(key in point.settings for point in axis.points):
+                raise InputError(
+                    "the sweep varies this key, so that the setting would have no effect",
+                    key=f"--set {key}",
+                    value=value,
+                    hint=f"change the axis '{axis.name}' in the file",
+                )
 
 
 def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool) -> None:

@@ -17,6 +17,7 @@ from bluewater.errors import InputError
 from bluewater.files import apart, read_text, write_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
+from bluewater.results.remarks import out_of_order
 from bluewater.units import bits_per_second, seconds
 
 if TYPE_CHECKING:
@@ -87,14 +88,18 @@ def measure(
     """
     stdin = str(file) == "-"
     bar, update = of_one(str(file))
-    with bar:
-        found = traces.measure(
-            None if stdin else file,
-            windows=window or traces.WINDOWS,
-            timeout=timeout,
-            most_flows=most_flows,
-            progress=update,
-        )
+    try:
+        with bar:
+            found = traces.measure(
+                None if stdin else file,
+                windows=window or traces.WINDOWS,
+                timeout=timeout,
+                most_flows=most_flows,
+                progress=update,
+            )
+    except InputError as refused:
+        refused.name("--window" if refused.key == "windows" else None)
+        raise
     if error := found.summary["error"]:
         note(f"{error}; the capture was measured up to there")
     if found.summary["packets"] == 0:
@@ -301,10 +306,10 @@ def _print_summary(found: Trace) -> None:
     for key, what in {
         "not_ip_packets": "packets are not IP, and belong to no flow",
         "unread": "packets have an unknown link layer, and are left out",
-        "reordered": "packets are recorded as earlier than one before them: they count as of its "
-        "time",
         "merged_flows": f"flows were merged, of {summary['merged_largest']:,} bytes at most: "
         "--most-flows tells more apart",
     }.items():
         if summary[key]:
             note(f"{summary[key]:,} {what}")
+    if summary["reordered"]:
+        note(out_of_order(summary["reordered"]))

@@ -106,6 +106,8 @@ def advise(
         raise InputError("an interval needs two seeds", key="reps", value=reps, allowed="2 or more")
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
     chosen = with_fields(link or Link(), keys, "advise()")
+    if not seconds(duration, "duration"):
+        raise InputError("not allowed", key="duration", value=duration, allowed="more than 0s")
     warmup = duration_text(seconds(duration, "duration") / 3)
     names = candidates(box)
     size = Size("given", seeds, {}, {})

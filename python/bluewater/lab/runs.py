@@ -173,8 +173,8 @@ def plot(
     Args:
         result: A run, or the folder of one.
         path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
-            ending, for PNG, SVG and PDF, and the points as CSV.
-        size: For a paper: ``column`` (3.5 inches wide) or ``page`` (7.16); without a title.
+            ending, for PNG and the points as CSV.
+        size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
     """
     from bluewater.plots import run as plots  # noqa: PLC0415 - matplotlib takes long
     from bluewater.plots.files import save  # noqa: PLC0415

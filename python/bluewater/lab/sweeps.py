@@ -133,8 +133,8 @@ class Sweep:
                 cells, ``box`` and ``cdf`` show the runs of each line, ``ellipse`` the 95 %
                 confidence region of each line's mean (Hotelling's T²; three runs or more).
             path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
-                ending, for PNG, SVG and PDF, and the points as CSV.
-            size: For a paper: ``column`` (3.5 inches wide) or ``page`` (7.16); without a title.
+                ending, for PNG and the points as CSV.
+            size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
 
         Raises:
             InputError: There is no such metric or axis; or ``line`` omits an axis, whose points

@@ -93,7 +93,7 @@ class Drawable:
     """A panel with its points: columns ``x``, ``y`` and, if there are, ``line`` and ``seed``.
 
     ``groups`` names its groups of bars in the axis' order; ``brief`` is its y label for a narrow
-    picture.
+    picture; ``shades`` are ranges of x with the colour behind them.
     """
 
     title: str
@@ -102,6 +102,7 @@ class Drawable:
     marks: tuple[marks.Mark, ...] = ()
     groups: tuple[Any, ...] = ()
     brief: str = ""
+    shades: tuple[tuple[float, float, str], ...] = ()
 
 
 def draw(
@@ -320,6 +321,8 @@ def _panel(
     elif kind == "bars":
         _bars(axes, points, panel.groups, styles, 0.6 if panel.marks else 0.8)
     else:
+        for low, high, colour in panel.shades:
+            axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, zorder=0)
         drawer = _LINES[kind]
         for name, own in _by_line(points):
             drawer(axes, own, name, styles.get(name, _ALONE))

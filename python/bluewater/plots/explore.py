@@ -58,4 +58,4 @@ def draw_sensitivity(
         ],
         schema={"x": pl.String, "y": pl.Float64, "line": pl.String},
     )
-    save(figure, [Drawable("sensitivity", points, Scale("Share"))], stem)
+    save(figure, [Drawable("sensitivity", points, Scale("Share"))], stem, ("svg",))

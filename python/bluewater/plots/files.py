@@ -69,14 +69,17 @@ def colours() -> str:
     return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{keys}"
 
 
-def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
+def save(
+    figure: Figure, points: Sequence[Drawable], stem: Path, formats: Sequence[str] = ("png",)
+) -> list[Path]:
     """Writes a picture.
 
     Args:
         figure: The picture.
         points: Its panels, with a row for each point.
         stem: A file, whose ending says its format (PNG, SVG, PDF, PGF); or a name without an
-            ending, for PNG, SVG and PDF, and the points as CSV.
+            ending, for the ``formats`` and the points as CSV.
+        formats: Endings without the dot. Each takes about as long as all else of a picture.
     """
     if not stem.name:
         raise InputError(
@@ -87,7 +90,7 @@ def save(figure: Figure, points: Sequence[Drawable], stem: Path) -> list[Path]:
         check_ending(stem, PICTURES, "a picture")
         _write(figure, stem)
         return [stem]
-    written = [stem.with_name(f"{stem.name}.{each}") for each in _PLAIN]
+    written = [stem.with_name(f"{stem.name}.{each}") for each in formats]
     for path in written:
         _write(figure, path)
     table = stem.with_name(f"{stem.name}.csv")

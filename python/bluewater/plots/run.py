@@ -38,6 +38,10 @@ _IN_A_ROW = 3
 """Most panels in a row: their titles need room."""
 _ACROSS = 34
 """Most characters in a line of an axis label."""
+_SHADES = dict.fromkeys(("startup", "slow-start", "refill", "up"), "#d99a00") | dict.fromkeys(
+    ("drain", "down", "probe-rtt", "reduction", "recovery", "timeout"), "#1b5fc1"
+)
+"""Behind a phase that sends more than the path is known to carry, and one that sends less."""
 _LONGEST = 80
 """Most characters in a picture's name."""
 
@@ -96,7 +100,49 @@ def panels(result: Result) -> list[Drawable]:
             over_time(f"{named}{signal}", of.select(x="time_s", y=pl.col(signal)), signal, told)
             for signal in _signals(of)
         ]
+    return shown + (_control(result) if "control" in result.names else [])
+
+
+def _control(result: Result) -> list[Drawable]:
+    """Window and rate of each flow whose congestion control was written down, its phases shaded."""
+    shown = []
+    table = result.load("control")
+    for own in table.partition_by("flow", maintain_order=True):
+        title = f"{own['group'][0]}, flow {own['flow'][0]}"
+        shades = _phases(own)
+        lines = {"cwnd_packets": "window", "inflight_packets": "in flight"}
+        shown.append(_over_phases(f"{title}: window", own, lines, "Packets", shades))
+        lines = {"pacing_bps": "pacing", "max_bw": "max_bw"}
+        rates = own.with_columns(pl.col(list(lines)) / 1e6)
+        if rates["pacing_bps"].null_count() < rates.height:
+            shown.append(_over_phases(f"{title}: rate", rates, lines, "Mbit/s", shades))
     return shown
+
+
+def _over_phases(
+    title: str,
+    table: pl.DataFrame,
+    lines: Mapping[str, str],
+    unit: str,
+    shades: tuple[tuple[float, float, str], ...],
+) -> Drawable:
+    parts = [
+        table.select(x="time_s", y=pl.col(column).cast(pl.Float64), line=pl.lit(name))
+        for column, name in lines.items()
+    ]
+    points = pl.concat(parts).drop_nulls()
+    return Drawable(title, points, Scale(unit, low=0), shades=shades)
+
+
+def _phases(table: pl.DataFrame) -> tuple[tuple[float, float, str], ...]:
+    """The phases of a flow in which it sends more or less than it takes the path to carry."""
+    began = table.filter(event="phase").select("time_s", "phase").rows()
+    ends = [*(time for time, _ in began[1:]), float(table["time_s"].max() or 0)]  # type: ignore[arg-type]
+    return tuple(
+        (time, end, _SHADES[phase])
+        for (time, phase), end in zip(began, ends, strict=True)
+        if phase in _SHADES
+    )
 
 
 def primary(result: Result) -> pl.DataFrame:

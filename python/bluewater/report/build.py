@@ -34,19 +34,24 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    outcomes: Sequence[Outcome], folder: Path, jobs: int = 1, beside: Besides | None = None
+    outcomes: Sequence[Outcome],
+    folder: Path,
+    jobs: int = 1,
+    beside: Besides | None = None,
+    formats: Sequence[str] = (),
 ) -> Path:
     """Writes ``report.html`` and, in a folder an experiment, plots and data; returns the page.
 
-    The page also covers the folder's other experiments, as kept. Drawing takes about as long as the
-    runs: ``jobs`` experiments are drawn at a time, each in its own process. An experiment that was
-    drawn from the same runs is not drawn again.
+    The page is also about what else the folder has, as it was kept. Experiments are drawn ``jobs``
+    at a time, each in a process of its own: drawing takes about as long as the runs. One that was
+    drawn before, of the same runs, is not drawn again. Plots are in the page and beside it as SVG,
+    and in the other ``formats``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     beside = besides(folder, outcomes) if beside is None else beside
     names = list(known())
     sections = sorted(
-        [*_sections(outcomes, folder, jobs), *beside.sections],
+        [*_sections(outcomes, folder, jobs, formats), *beside.sections],
         key=lambda each: (
             names.index(name) if (name := each["experiment"].id) in names else len(names)
         ),
@@ -75,7 +80,6 @@ def write_report(
             kept=kept(),
             open=open_,
             filters=_filters(open_),
-            by=BY,
             css=CSS,
             styles=styles,
             marks=MARKS,
@@ -100,20 +104,22 @@ def besides(folder: Path, outcomes: Sequence[Outcome]) -> Besides:
     return others(folder, asked, sizes, outcomes[0].tables.store)
 
 
-def _sections(outcomes: Sequence[Outcome], folder: Path, jobs: int) -> list[Section]:
-    found = {outcome.experiment.id: unchanged(outcome, folder) for outcome in outcomes}
+def _sections(
+    outcomes: Sequence[Outcome], folder: Path, jobs: int, formats: Sequence[str]
+) -> list[Section]:
+    found = {outcome.experiment.id: unchanged(outcome, folder, formats) for outcome in outcomes}
     new = [outcome for outcome in outcomes if found[outcome.experiment.id] is None]
     if min(jobs, len(new)) > 1:
         # Not forked: Polars' threads would not survive it.
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
             # The longest first, so that no core idles while another draws the last one.
             drawn = {
-                outcome.experiment.id: pool.submit(describe, outcome, folder)
+                outcome.experiment.id: pool.submit(describe, outcome, folder, formats)
                 for outcome in sorted(new, key=_panels, reverse=True)
             }
             found |= {name: made.result() for name, made in drawn.items()}
     else:
-        found |= {outcome.experiment.id: describe(outcome, folder) for outcome in new}
+        found |= {outcome.experiment.id: describe(outcome, folder, formats) for outcome in new}
     return [each for each in found.values() if each is not None]
 
 
@@ -349,16 +355,21 @@ _WORST = (
 """The sort key of the list: the worst verdicts first."""
 
 
+HINDSIGHT = "Chosen with the results in view."
+"""Why a claim is fitted whose file gives no reason of its own."""
+
+
 def _why(finding: Mapping[str, Any], name: str) -> str:
     """The cause of a verdict in a line."""
     claim, under, verdict = finding["claim"], ", ".join(finding["under"]), finding["verdict"]
     told = "Not known."
     if verdict in (Verdict.REPRODUCED, Verdict.STATED):
         where = f"Reproduced under {under}" if under else "Reproduced"
-        because = " ".join(filter(None, (claim.fitted, claim.cause)))
+        fitted = claim.fitted or (HINDSIGHT if finding["fitted"] else "")
+        because = " ".join(filter(None, (fitted, claim.cause)))
         told = f"{where}: {because}" if because else f"{where}."
     elif verdict is Verdict.CONTRADICTED:
-        told = f"Contradicted by {BY[claim.contradicted.by]}: {claim.contradicted.why}"
+        told = f"Contradicted by {claim.contradicted.by}: {claim.contradicted.why}"
     elif verdict is Verdict.NEEDS_FULL:
         held = kept().of(name, claim)
         told = "This size is too small to say."
@@ -372,14 +383,6 @@ def _why(finding: Mapping[str, Any], name: str) -> str:
             "The mean lies within the bound, its interval does not: the result depends on the seed."
         )
     return told
-
-
-BY = {
-    "arithmetic": "arithmetic",
-    "independent run": "an independent run",
-    "the paper itself": "the paper itself",
-}
-"""Sources of proof that a claim cannot hold, as they continue a sentence."""
 
 
 def _filters(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

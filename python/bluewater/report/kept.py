@@ -23,7 +23,7 @@ from bluewater.study.experiments import experiment, paper
 from bluewater.study.experiments.claims import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from bluewater.results.store import Store
     from bluewater.study.experiments.experiment import Experiment
@@ -87,8 +87,8 @@ def keep(section: Section, outcome: Outcome, folder: Path) -> None:
     write_text(folder / FILE, json.dumps(found, separators=(",", ":")))
 
 
-def unchanged(outcome: Outcome, folder: Path) -> Section | None:
-    """The kept section of an experiment, if it was made from these runs."""
+def unchanged(outcome: Outcome, folder: Path, formats: Sequence[str]) -> Section | None:
+    """The section of an experiment made of the same runs, with pictures in these formats."""
     own = folder / outcome.experiment.id.replace("/", "-")
     found = _read(own)
     if found is None or found[_MADE_OF] != _digest(outcome.experiment, outcome.kinds):
@@ -101,6 +101,9 @@ def unchanged(outcome: Outcome, folder: Path) -> Section | None:
         and len(found["failures"]) == len(outcome.failures)
         and found["decision_hash"] == outcome.decision_hash
     )
+    drawn = {Path(name).suffix[1:] for plot in found["plots"] for name in plot["files"]}
+    if found["plots"] and not drawn.issuperset(formats):
+        return None
     if not same or not all((folder / name).is_file() for name in _files(found)):
         return None
     return _filled(found, outcome.experiment)

@@ -29,8 +29,11 @@ MAX_RUNS_LISTED = 40
 """With more runs the report lists none of them; ``runs.csv`` beside it has them all."""
 
 
-def describe(outcome: Outcome, folder: Path) -> Section:
-    """Draws and writes the section of an experiment, and keeps it beside the pictures."""
+def describe(outcome: Outcome, folder: Path, formats: Sequence[str] = ()) -> Section:
+    """Draws and writes what the page says of an experiment, which is kept beside it.
+
+    Pictures are SVG, which the page holds, and the ``formats`` besides.
+    """
     experiment = outcome.experiment
     own = folder / experiment.id.replace("/", "-")
     own.mkdir(exist_ok=True)
@@ -60,7 +63,7 @@ def describe(outcome: Outcome, folder: Path) -> Section:
         ],
         "score": scores.to_dict(as_series=False) if scores is not None else None,
         "plots": [
-            _plot(outcome, shown, own)
+            _plot(outcome, shown, own, ("svg", *formats))
             for plot in experiment.plots
             if entries and _has(outcome, plot.reading)
             for shown in in_readings(plot, outcome.findings)
@@ -125,14 +128,14 @@ def _told(found: Measured, unit: str) -> str:
     )
 
 
-def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
+def _plot(outcome: Outcome, shown: Shown, folder: Path, formats: Sequence[str]) -> dict[str, Any]:
     plot = shown.plot
     own = [finding.claim for finding in shown.findings]
     panels = drawables(plot, outcome.tables, outcome.experiment.file, own)
     claims = told(plot, shown.findings)
     lines = [f"({each.finding.claim.id}) {each.text}" for each in claims]
     figure = draw(plot.title, plot.kind, plot.x, panels, plot.in_a_row, plot.sharing, lines)
-    save(figure, panels, folder / shown.name)
+    save(figure, panels, folder / shown.name, formats)
     svg = folder / f"{shown.name}.svg"
     return {
         "id": shown.name,
@@ -146,7 +149,7 @@ def _plot(outcome: Outcome, shown: Shown, folder: Path) -> dict[str, Any]:
         "name": page_name(svg),
         "boxes": [" ".join(f"{each:.0f}" for each in box) for box in figure.parts.boxes],
         "legend": figure.parts.keys,
-        "files": [f"{folder.name}/{shown.name}.{end}" for end in ("png", "svg", "pdf", "csv")],
+        "files": [f"{folder.name}/{shown.name}.{end}" for end in (*formats, "csv")],
     }  # fmt: skip
 
 

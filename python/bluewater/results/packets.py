@@ -193,7 +193,7 @@ def _no_packets(path: Path, error: BaseException) -> InputError:
     known = {OSError: getattr(error, "strerror", None), KeyError: f"there is no {error}"}
     said = next((why for kind, why in known.items() if isinstance(error, kind)), None)
     reason = (said or str(error)).partition("\n")[0]
-    if "PAR1" in reason:  # what Polars looks for at the end of a file
+    if "PAR1" in reason or reason.startswith("parquet: "):  # Polars finds no end of a file
         reason = "it is no Parquet file"
     return InputError(f"not a file of packets: {reason}", file=str(path), hint=_HINT)
 
@@ -227,8 +227,8 @@ def _check_columns(schema: pl.Schema, path: Path) -> None:
 _WORDS = {
     "ecn": ("not-ect", "ect0", "ect1", "ce"),
     "fate": ("sent", "dropped", "queued"),
-    "marked": ("", "overflow", "early", "penalty"),
-    "dropped": ("", "overflow", "early", "penalty"),
+    "marked": ("", "overflow", "early", "penalty", "policed"),
+    "dropped": ("", "overflow", "early", "penalty", "policed"),
 }
 """The values that columns of text may have."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core, units
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
 
 def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
+    scenario = tomllib.loads(result.scenario)
+    return [*of_queues(result), *_late(result), *_out_of_order(scenario)]
+
+
+def of_queues(result: Result) -> list[str]:
+    """Those of them that are about its queues."""
     told = []
     queues = result.load("queues") if "queues" in result.names else None
     for queue in queues.iter_rows(named=True) if queues is not None else ():
@@ -25,15 +33,46 @@ def of_run(result: Result) -> list[str]:
                 f"every packet that arrived at {queue['queue']} was dropped: "
                 "is its buffer large enough for one of them?"
             )
-    flows = result.load("flows") if "flows" in result.names else None
-    if flows is not None and "start_s" in flows.columns:
-        end = result.summary["duration_s"]
-        late = flows.filter(flows["start_s"] >= end)
-        groups = ", ".join(late["group"].unique(maintain_order=True).to_list())
-        if groups:
-            told.append(f"{late.height} flows would start after the end of the run: {groups}")
     told.extend(_out_of_reach(tomllib.loads(result.scenario)))
     return told
+
+
+def _late(result: Result) -> Iterator[str]:
+    """Whether flows would start after the run."""
+    flows = result.load("flows") if "flows" in result.names else None
+    if flows is not None and "start_s" in flows.columns:
+        late = flows.filter(flows["start_s"] >= result.summary["duration_s"])
+        groups = ", ".join(late["group"].unique(maintain_order=True).to_list())
+        if groups:
+            count = f"{late.height} flow{'s' if late.height > 1 else ''}"
+            yield f"{count} would start after the end of the run: {groups}"
+
+
+def _out_of_order(scenario: Mapping[str, Any]) -> Iterator[str]:
+    """Of each capture among the traffic how many packets do not come at their recorded time."""
+    groups = scenario.get("traffic", ())
+    for file in dict.fromkeys(each["file"] for each in groups if each["transport"] == "trace"):
+        try:
+            about = Path(file).stat()
+            count = _reordered(file, about.st_mtime_ns, about.st_size)
+        except (OSError, ValueError):  # of a kept run the capture may be gone
+            continue
+        if count:
+            yield f"{file}: {out_of_order(count)}"
+
+
+@cache
+def _reordered(file: str, _changed: int, _size: int) -> int:
+    return int(_core.measure_trace(file, ["1s"], "1s", 2, 1)["summary"]["reordered"])
+
+
+def out_of_order(count: int) -> str:
+    """Says of how many packets a capture's times are not taken as recorded."""
+    packets = "packet is" if count == 1 else "packets are"
+    return (
+        f"{count:,} {packets} recorded out of order, or after the clock was set, and counted at "
+        "the time of the packet before"
+    )
 
 
 def _out_of_reach(scenario: Mapping[str, Any]) -> Iterator[str]:

@@ -117,6 +117,7 @@ class Result:
     series = _table("series")
     groups = _table("groups")
     flow_series = _table("flow_series")
+    control = _table("control")
     delays = _table("delays")
     flow_delays = _table("flow_delays")
     transfers = _table("transfers")

@@ -291,6 +291,14 @@ def _query(
 ) -> pl.DataFrame:
     # Only names after FROM or JOIN: a column may have the name of another table.
     used = {name for name in tables if re.search(rf"(?i)\b(FROM|JOIN)\s+{name}\b", sql)}
+    if opened := _READS.search(_DECIMAL.sub(_quoted, sql)):
+        raise InputError(
+            "a query reads no files",
+            file=file,
+            key=key,
+            value=opened[0].strip(),
+            allowed=f"tables {', '.join(tables)}",
+        )
     context = pl.SQLContext()
     for name in used:
         context.register(name, tables[name]())
@@ -320,6 +328,13 @@ def _query(
 _DECIMAL = re.compile(
     r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?<![\w.])(\d+\.\d*|\.\d+)(?![\w.])""", re.DOTALL
 )
+
+# A file of somebody else may have the query: Polars would open any path for it.
+_READS = re.compile(r"""(?i)\bread_\w+"?\s*(?=\()""")
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith('"') else ""
 
 
 def _with_floats(sql: str) -> str:

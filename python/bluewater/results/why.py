@@ -20,6 +20,7 @@ _CAUSES = {
     "overflow": "the buffer had no room",
     "early": "the algorithm's signal",
     "penalty": "it limits this flow",
+    "policed": "it limits all that arrives",
 }
 
 _ECN = {"not-ect": "not ECN-capable", "ect0": "ECT(0)", "ect1": "ECT(1)", "ce": "CE"}
@@ -250,6 +251,8 @@ def _not_marked(row: dict[str, Any], aqm: str, params: dict[str, Any]) -> str:
         return ""
     if row["dropped"] == "penalty":
         return "a limited flow loses packets whether or not they are ECN-capable"
+    if row["dropped"] == "policed":
+        return "a policer drops packets whether or not they are ECN-capable"
     if row["dropped"] != "early":
         return ""
     if params.get("ecn") is False:
@@ -260,7 +263,8 @@ def _not_marked(row: dict[str, Any], aqm: str, params: dict[str, Any]) -> str:
 
 def _cause(cause: str, table: dict[str, Any]) -> str:
     """The meaning of a cause of drops or marks at a queue."""
-    by = table["prefilter"] if cause == "penalty" and table.get("prefilter") else table["aqm"]
+    filter_ = {"penalty": table.get("prefilter"), "policed": "policer"}.get(cause)
+    by = filter_ or table["aqm"]
     return str(_about(by).get("causes", {}).get(cause, _CAUSES[cause]))
 
 

@@ -21,7 +21,7 @@
 //! has just arrived.
 
 use super::sfq::DropEnd;
-use super::{Plan, Scheme, Turn};
+use super::{ByBytes, Plan, Scheme, Turn};
 use crate::about::{About, Family};
 use crate::context::Env;
 use crate::flow_table::{FlowTable, Id};
@@ -61,6 +61,7 @@ pub struct Drr(FlowTable<()>);
 impl Scheme for Drr {
     type Config = DrrConfig;
     type Policy = DropTail;
+    type Length = ByBytes;
     const FORGETS: bool = true;
 
     fn new(config: &DrrConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
@@ -79,14 +80,18 @@ impl Scheme for Drr {
     }
 
     #[inline]
-    fn queue_of(&mut self, flow: FlowKey) -> usize {
+    fn queue_of(&mut self, flow: FlowKey, _: impl Fn(usize) -> bool) -> usize {
         let id = self.0.find_or_insert(flow);
         debug_assert!(id.is_some(), "more flows than packets");
         id.unwrap_or_default().index()
     }
 
-    fn find(&self, flow: FlowKey) -> Option<usize> {
+    fn find(&self, flow: FlowKey, _: impl Fn(usize) -> bool) -> Option<usize> {
         self.0.find(flow).map(Id::index)
+    }
+
+    fn longest_by(&self) -> ByBytes {
+        ByBytes
     }
 
     fn forget(&mut self, queue: usize) {

@@ -5,6 +5,9 @@
 //! A hash sorts flows into queues. Queues that have just got a packet go before those that had some
 //! all the time, once: a flow that sends less than a quantum in a round never waits.
 //!
+//! With `ways`, as in ns-3, the hash names a set of queues. A flow gets the first one that is its own or
+//! idle, and shares one only where others have them all.
+//!
 //! ```text
 //! a packet arrives (§4.1):  queue := hash of its flow
 //!     the queue is in no list:  it goes to the end of the new queues with a credit of `quantum`
@@ -27,9 +30,11 @@
 //! later: preset `linux-6.1`, which has no limit of 256 drops at once (`drops_at_once`) either. Linux's `fq_pie` drops the arriving packet when the buffer is full
 //! (`overflow`), which lets a flood shut others out.
 
+use alloc::boxed::Box;
+use alloc::vec;
 use core::marker::PhantomData;
 
-use super::{Emptied, End, Half, Overflow, Plan, Scheme, Turn, Waiting};
+use super::{ByBytes, Emptied, End, Half, Overflow, Plan, Scheme, Turn, Waiting};
 use crate::about::{About, Family, joined};
 use crate::context::Env;
 use crate::hash::FlowHash;
@@ -88,17 +93,22 @@ params! {
     pub struct FlowQueueConfig {
         /// Number of queues.
         queues: u32 = 1024, in 1..=65_536, "RFC 8290 §5.2.5";
+        /// Queues of a set, of which a flow gets the first that is its own or idle; 1: its hash names one queue.
+        ways: u32 = 1, in 1..=1024, "RFC 8290 §4.1; 8: ns-3";
         /// Bytes that a queue sends in its turn.
         quantum: u32 = 1514, in 1..=1_048_576, "RFC 8290 §5.2.4";
         /// Most packets that the longest queue drops at once when the buffer is full.
         drop_batch: u32 = 64, in 1..=65_536, "RFC 8290 §4.1", with overflow = "longest";
-        /// Half of what of the longest queue is dropped at once.
+        /// Which half of the longest queue an overflow drops: half of its packets or half of its
+        /// bytes.
         drop_half: Half = Half::Packets, "RFC 8290 §4.1; Linux", with overflow = "longest";
-        /// Who gives way when the buffer is full.
+        /// Which packets are dropped when the buffer is full: those of the longest queue or the
+        /// arriving one.
         overflow: Overflow = Overflow::Longest, "RFC 8290 §4.1; Linux's fq_pie";
-        /// What the algorithm of a queue is told to be waiting, when a packet leaves or its timer comes.
+        /// Which backlog the algorithm of a queue sees, when a packet leaves or its timer comes: its own
+        /// queue's or that of all queues. With `all-stale` an empty queue also stays above target.
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
-        /// Where a new queue goes that has no packets left.
+        /// Where a new queue goes that has run empty.
         emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";
     }
 }
@@ -108,17 +118,22 @@ params! {
 pub struct FlowQueue<A> {
     hash: FlowHash,
     queues: u32,
+    ways: u32,
+    /// The hash of the flow that each queue was given to last, where a flow may have several queues.
+    owners: Box<[u64]>,
     advised_by: PhantomData<A>,
 }
 
 impl<A: Policy> Scheme for FlowQueue<A> {
     type Config = (FlowQueueConfig, A::Config);
     type Policy = A;
+    type Length = ByBytes;
 
     fn new((own, _): &Self::Config, _: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
+        if !own.queues.is_multiple_of(own.ways) {
+            return Err(ConfigError { key: "ways", allowed: "a divisor of queues".into() });
+        }
         let plan = Plan {
-            queues: own.queues as usize,
-            queue_limit: None,
             turn: Turn::Credit(own.quantum),
             prefer_new: true,
             drop: End::Head,
@@ -127,21 +142,59 @@ impl<A: Policy> Scheme for FlowQueue<A> {
             overflow: own.overflow,
             backlog: own.backlog,
             emptied: own.emptied,
+            ..Plan::of(own.queues as usize)
         };
-        let hash = FlowHash::new(rng);
-        Ok((Self { hash, queues: own.queues, advised_by: PhantomData }, plan))
+        let owners = vec![0; if own.ways > 1 { own.queues as usize } else { 0 }].into();
+        let scheme = Self {
+            hash: FlowHash::new(rng),
+            queues: own.queues,
+            ways: own.ways,
+            owners,
+            advised_by: PhantomData,
+        };
+        Ok((scheme, plan))
     }
 
     fn policy((_, of_queue): &Self::Config, env: &Env, rng: &mut Rng) -> Result<A, ConfigError> {
         A::new(of_queue, env, rng)
     }
 
-    #[inline]
-    fn queue_of(&mut self, flow: FlowKey) -> usize {
-        self.hash.bin(flow, self.queues)
+    #[inline(always)]
+    fn queue_of(&mut self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> usize {
+        match self.ways {
+            1 => self.hash.bin(flow, self.queues),
+            _ => self.queue_in_set(flow, idle),
+        }
     }
 
-    fn find(&self, flow: FlowKey) -> Option<usize> {
-        Some(self.hash.bin(flow, self.queues))
+    fn find(&self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> Option<usize> {
+        Some(self.in_set(flow, idle))
+    }
+
+    fn longest_by(&self) -> ByBytes {
+        ByBytes
+    }
+
+    fn bytes_per_queue(&self) -> u64 {
+        (size_of_val(&*self.owners) / self.queues as usize) as u64
+    }
+}
+
+impl<A> FlowQueue<A> {
+    /// The queue of a flow's set that it gets, and is known by from now on.
+    #[inline(never)]
+    fn queue_in_set(&mut self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> usize {
+        let queue = self.in_set(flow, idle);
+        self.owners[queue] = self.hash.word(flow);
+        queue
+    }
+
+    /// The first queue of the flow's set that is its own or idle. Where others have them all, it shares the
+    /// first of the set.
+    fn in_set(&self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> usize {
+        let (word, ways) = (self.hash.word(flow), self.ways as usize);
+        let first = self.hash.bin(flow, self.queues / self.ways) * ways;
+        let owned = |queue: &usize| self.owners.get(*queue) == Some(&word);
+        (first..first + ways).find(|queue| owned(queue) || idle(*queue)).unwrap_or(first)
     }
 }

@@ -17,9 +17,37 @@ use crate::ring::Line;
 use crate::time::Instant;
 use crate::units::{Limit, Measure, Size};
 
+/// What the longest line has most of.
+pub trait Length: Copy {
+    /// The length of a line.
+    fn of(self, backlog: Backlog) -> u64;
+}
+
+/// Bytes, so that nobody asks.
+#[derive(Clone, Copy, Debug)]
+pub struct ByBytes;
+
+impl Length for ByBytes {
+    #[inline]
+    fn of(self, backlog: Backlog) -> u64 {
+        backlog.bytes
+    }
+}
+
+/// Bytes or packets.
+impl Length for Measure {
+    #[inline]
+    fn of(self, backlog: Backlog) -> u64 {
+        match self {
+            Self::Packets => u64::from(backlog.packets),
+            Self::Bytes => backlog.bytes,
+        }
+    }
+}
+
 /// The lines.
 #[derive(Clone, Debug)]
-pub(super) struct Lines<A: Policy, P> {
+pub(super) struct Lines<A: Policy, P, L = ByBytes> {
     lines: Box<[One<A>]>,
     pool: Pool<P, A::Tag>,
     /// Beyond which the longest line has to give way; none where arriving packets do, each of which is asked
@@ -30,6 +58,7 @@ pub(super) struct Lines<A: Policy, P> {
     /// The room of all lines together.
     room: Limit,
     longest: Longest,
+    longest_by: L,
     counters: Counters,
     /// When the first of the policies wants its timer.
     timer: Option<Instant>,
@@ -56,11 +85,12 @@ impl<A: Policy> One<A> {
     }
 }
 
-impl<A: Policy, P: Copy + Default> Lines<A, P> {
+impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
     /// Empty lines; `policy` makes the policy of each for the environment that it will have.
     pub(super) fn new(
         plan: &Plan,
         env: &Env,
+        longest_by: L,
         mut policy: impl FnMut(&Env) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
         let of_line = Env { limit: plan.queue_limit.unwrap_or(env.limit), ..*env };
@@ -81,6 +111,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             room: env.limit,
             line_limit: plan.queue_limit.unwrap_or(Limit::UNBOUNDED),
             longest: Longest::new(plan.queues),
+            longest_by,
             counters: Counters::default(),
             timer: None,
             awake: vec![u64::MAX; if A::RESTS { plan.queues.div_ceil(64) } else { 0 }].into(),
@@ -218,9 +249,9 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
             || self.pool.backlog.bytes > self.limit.max_bytes()
     }
 
-    /// The line with the most bytes; the least number of several.
+    /// The line that has most of what counts; the least number of several.
     pub(super) fn longest(&mut self) -> usize {
-        self.longest.find(|line| self.lines[line].backlog.bytes)
+        self.longest.find(|line| self.longest_by.of(self.lines[line].backlog))
     }
 
     /// What is queued in a line.
@@ -267,7 +298,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         self.set_timer();
     }
 
-    /// Runs the timers of the lines that are awake, of which some then are no more.
+    /// Runs the timers of the lines that are awake. Those that are at rest are passed over from now on.
     fn run_awake(&mut self, cx: &mut Cx<'_>) {
         for (of_word, word) in self.awake.iter_mut().enumerate() {
             let mut left = *word;
@@ -275,14 +306,12 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
                 let line = 64 * of_word + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let Some(one) = self.lines.get_mut(line) else { break };
-                one.on_timer(&self.pool, self.line_limit, cx);
                 // What waits elsewhere is no business of a line at rest.
-                if one.backlog.packets == 0
-                    && !self.pool.shows_all
-                    && one.policy.rests()
-                    && line > 0
-                {
+                let empty = one.backlog.packets == 0 && !self.pool.shows_all;
+                if empty && line > 0 && one.policy.rests() {
                     *word &= !(1 << (line % 64));
+                } else {
+                    one.on_timer(&self.pool, self.line_limit, cx);
                 }
             }
         }
@@ -331,7 +360,7 @@ impl<A: Policy, P: Copy + Default> Lines<A, P> {
         let One { policy, chain, backlog } = &mut self.lines[line];
         let place = &mut Place { pool: &mut self.pool, chain, backlog, limit: self.line_limit };
         let done = f(&mut Advised { policy, line: place, counters: &mut self.counters });
-        self.longest.changed(line, backlog.bytes);
+        self.longest.changed(line, || self.longest_by.of(*backlog));
         done
     }
 }
@@ -382,7 +411,9 @@ pub(super) fn line_limit(
 #[derive(Clone, Debug)]
 struct Pool<P, T> {
     packets: Links<(Meta, P, T)>,
-    /// Slots that hold no packet.
+    /// How many slots there may be.
+    most: usize,
+    /// Slots that held a packet and hold none.
     free: Chain,
     backlog: Backlog,
     /// Lines with packets.
@@ -395,11 +426,10 @@ struct Pool<P, T> {
 
 impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     fn new(slots: usize, shown: Waiting) -> Self {
-        let (mut packets, mut free) = (Links::new(slots), Chain::EMPTY);
-        (0..slots).for_each(|slot| packets.stack(&mut free, slot));
         Self {
-            packets,
-            free,
+            packets: Links::with_room(slots),
+            most: slots,
+            free: Chain::EMPTY,
             backlog: Backlog::default(),
             busy: 0,
             shows_all: shown != Waiting::Queue,
@@ -411,7 +441,7 @@ impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     #[inline(always)]
     fn view(&self, own: Backlog, limit: Limit) -> View<'_> {
         let backlog = if self.shows_all { self.backlog } else { own };
-        View { backlog, limit, ring: &[], head: 0 }
+        View { backlog, limit, ring: &[], head: 0, mask: 0 }
     }
 }
 
@@ -426,7 +456,7 @@ struct Place<'a, P, T> {
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0 }
+        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0, mask: 0 }
     }
 
     #[inline]
@@ -442,8 +472,15 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline(always)]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let pool = &mut *self.pool;
-        let Some(slot) = pool.free.head() else { return debug_assert!(false, "no room") };
-        pool.packets.pop(&mut pool.free);
+        let slot = if let Some(slot) = pool.free.head() {
+            pool.packets.pop(&mut pool.free);
+            slot
+        } else {
+            let Some(slot) = pool.packets.fresh(pool.most) else {
+                return debug_assert!(false, "no room");
+            };
+            slot
+        };
         pool.packets[slot] = (meta, packet, tag);
         pool.packets.append(self.chain, slot);
         pool.busy += u32::from(self.backlog.packets == 0);

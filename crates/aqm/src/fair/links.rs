@@ -1,15 +1,15 @@
 //! Lists of slots in one array: a slot is in one list at a time, and holds a value whether it is in one or
 //! not.
 
-use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
 
 /// Slots, each with its neighbours in its list. What is beside the head or outside a list is not kept up.
 #[derive(Clone, Debug)]
-pub(super) struct Links<V>(Box<[Slot<V>]>);
+pub(super) struct Links<V>(Vec<Slot<V>>);
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Slot<V> {
@@ -57,7 +57,22 @@ impl<V: Copy + Default> Links<V> {
 
     /// Slots `0..n`, in no list.
     pub(super) fn new(n: usize) -> Self {
-        Self(vec![Slot::default(); n].into())
+        Self(vec![Slot::default(); n])
+    }
+
+    /// No slots, and room for `n`, which is touched as they come.
+    pub(super) fn with_room(n: usize) -> Self {
+        Self(Vec::with_capacity(n))
+    }
+
+    /// One more slot, in no list, if there are fewer than `most`.
+    #[cold]
+    pub(super) fn fresh(&mut self, most: usize) -> Option<usize> {
+        let slot = self.0.len();
+        (slot < most).then(|| {
+            self.0.push(Slot::default());
+            slot
+        })
     }
 
     #[inline]

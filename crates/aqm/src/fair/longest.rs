@@ -45,19 +45,19 @@ impl Longest {
     }
 
     /// Of two queues the longer has the greater key; of two as long as each other that with the lower
-    /// number. The most queues that there can be (2²⁴, of [`Drr`](super::drr::Drr)) leave room for 2³⁹ bytes.
+    /// number. The most queues that there can be (2²⁴, of [`Drr`](super::drr::Drr)) leave room for 2³⁹.
     #[inline]
-    fn key(&self, queue: usize, bytes: u64) -> u64 {
-        debug_assert!(bytes <= u64::MAX >> self.number, "{bytes} bytes");
-        bytes << self.number | (self.last - queue as u64)
+    fn key(&self, queue: usize, length: u64) -> u64 {
+        debug_assert!(length <= u64::MAX >> self.number, "{length}");
+        length << self.number | (self.last - queue as u64)
     }
 
-    /// A queue has now `bytes`.
+    /// A queue has another `length` now.
     #[inline]
-    pub(super) fn changed(&mut self, queue: usize, bytes: u64) {
+    pub(super) fn changed(&mut self, queue: usize, length: impl FnOnce() -> u64) {
         if self.kept > 0 {
             self.kept -= 1;
-            let key = self.key(queue, bytes);
+            let key = self.key(queue, length());
             if self.nodes[self.first + queue / CHILDREN][queue % CHILDREN] < key {
                 self.rise(queue, key);
             }
@@ -77,18 +77,18 @@ impl Longest {
         }
     }
 
-    /// The longest queue; of several the one with the least number. `bytes` tells the length of each.
+    /// The longest queue; of several the one with the least number. `length` tells that of each.
     #[inline]
-    pub(super) fn find(&mut self, bytes: impl Fn(usize) -> u64) -> usize {
+    pub(super) fn find(&mut self, length: impl Fn(usize) -> u64) -> usize {
         if self.kept == 0 {
-            self.build(&bytes);
+            self.build(&length);
         }
         // To keep it for so long costs about as much as to build it anew.
         self.kept = self.queues as u32;
         loop {
             let first = greatest(self.nodes[0]);
             let queue = (self.last - (first & self.last)) as usize;
-            let key = self.key(queue, bytes(queue));
+            let key = self.key(queue, length(queue));
             if key == first {
                 return queue;
             }
@@ -110,9 +110,9 @@ impl Longest {
     }
 
     #[inline(never)]
-    fn build(&mut self, bytes: &impl Fn(usize) -> u64) {
+    fn build(&mut self, length: &impl Fn(usize) -> u64) {
         for queue in 0..self.queues {
-            let key = self.key(queue, bytes(queue));
+            let key = self.key(queue, length(queue));
             self.nodes[self.first + queue / CHILDREN][queue % CHILDREN] = key;
         }
         for node in (1..self.nodes.len()).rev() {
@@ -145,7 +145,7 @@ mod tests {
                 for step in 0..(pause * 3).max(if queues > 2000 { 100 } else { 2000 }) {
                     let queue = rng.below(queues);
                     lens[queue] = rng.below(30) as u64;
-                    longest.changed(queue, lens[queue]);
+                    longest.changed(queue, || lens[queue]);
                     if step % pause == 0 {
                         let most = *lens.iter().max().unwrap();
                         let first = lens.iter().position(|l| *l == most).unwrap();

@@ -33,7 +33,7 @@ pub mod sfq;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{End, Waiting};
+pub use lines::{ByBytes, End, Length, Waiting};
 pub use rounds::{Emptied, Turn};
 
 /// What fair queues report.
@@ -53,7 +53,8 @@ choice! {
 }
 
 choice! {
-    /// Who gives way when the buffer is full.
+    /// Which packets are dropped when the buffer is full: those of the longest queue or the
+    /// arriving one.
     pub enum Overflow {
         /// The longest queue.
         Longest = "longest",
@@ -68,6 +69,8 @@ pub trait Scheme: Sized {
     type Config: Params;
     /// What advises each queue.
     type Policy: Policy;
+    /// What the longest queue has most of: [`ByBytes`], or a [`Measure`](crate::Measure).
+    type Length: Length;
     /// Whether a queue without packets is forgotten at once. If not, it keeps its place until its
     /// turn finds it empty.
     const FORGETS: bool = false;
@@ -85,11 +88,19 @@ pub trait Scheme: Sized {
     fn policy(config: &Self::Config, env: &Env, rng: &mut Rng)
     -> Result<Self::Policy, ConfigError>;
 
-    /// The queue of a flow, below [`Plan::queues`].
-    fn queue_of(&mut self, flow: FlowKey) -> usize;
+    /// The queue of a flow, below [`Plan::queues`]. `idle` tells which queues have no place in the turns.
+    fn queue_of(&mut self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> usize;
 
-    /// The queue of a flow that sends nothing now; `None` if it has none.
-    fn find(&self, flow: FlowKey) -> Option<usize>;
+    /// The queue of a flow that sends nothing now, as [`Scheme::queue_of`] would name it; `None` if it has none.
+    fn find(&self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> Option<usize>;
+
+    /// What the longest queue has most of.
+    fn longest_by(&self) -> Self::Length;
+
+    /// Whether a packet that comes to a queue without packets finds the queue's place lost.
+    fn leaves_at_once(&self) -> bool {
+        false
+    }
 
     /// A queue has no packets any more ([`Scheme::FORGETS`]).
     fn forget(&mut self, _queue: usize) {}
@@ -129,7 +140,7 @@ pub struct Plan {
     pub overflow: Overflow,
     /// What policies are told to be waiting.
     pub backlog: Waiting,
-    /// Where a new queue goes that has no packets left.
+    /// Where a new queue goes that has run empty.
     pub emptied: Emptied,
 }
 
@@ -159,7 +170,7 @@ impl Plan {
 pub struct Fair<S: Scheme, P> {
     scheme: S,
     plan: Plan,
-    lines: Lines<S::Policy, P>,
+    lines: Lines<S::Policy, P, S::Length>,
     rounds: Rounds,
     next_period: Option<Instant>,
 }
@@ -202,7 +213,7 @@ impl<S: Scheme, P: Copy + Default> Discipline<P> for Fair<S, P> {
     fn new(config: &S::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         let (scheme, plan) = S::new(config, env, rng)?;
         Ok(Self {
-            lines: Lines::new(&plan, env, |env| S::policy(config, env, rng))?,
+            lines: Lines::new(&plan, env, scheme.longest_by(), |env| S::policy(config, env, rng))?,
             rounds: Rounds::new(&plan),
             next_period: scheme.period().map(|period| env.now + period),
             plan,
@@ -214,7 +225,10 @@ impl<S: Scheme, P: Copy + Default> Discipline<P> for Fair<S, P> {
 impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
     #[inline(always)]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        let queue = self.scheme.queue_of(meta.flow);
+        let queue = self.scheme.queue_of(meta.flow, |queue| self.rounds.is_idle(queue));
+        if self.scheme.leaves_at_once() && !self.lines.has_packets(queue) {
+            self.rounds.remove(queue);
+        }
         self.lines.enqueue(queue, meta, packet, cx, out);
         if self.lines.has_packets(queue) {
             self.rounds.came(queue);
@@ -272,7 +286,7 @@ impl<S: Scheme, P: Copy + Default> Qdisc<P> for Fair<S, P> {
     /// The queue of its flow (−1 if it has none): its number, what waits there, what it may still
     /// send in its turn, its list (0 none, 1 new, 2 old), and all that its policy reports.
     fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        let found = self.scheme.find(packet.flow);
+        let found = self.scheme.find(packet.flow, |queue| self.rounds.is_idle(queue));
         let backlog = found.map(|queue| self.lines.backlog_of(queue)).unwrap_or_default();
         let (credit, list) = found.map(|queue| self.rounds.place_of(queue)).unwrap_or_default();
         sink("flow_queue", found.map_or(-1.0, |queue| queue as f64));

@@ -24,7 +24,7 @@ use super::links::{Chain, Links};
 use crate::param::choice;
 
 choice! {
-    /// Where a new queue goes that has no packets left.
+    /// Where a new queue goes that has run empty.
     pub enum Emptied {
         /// To the end of the old queues.
         Old = "old",
@@ -157,6 +157,11 @@ impl Rounds {
         };
         self.queues.remove(list, queue);
         self.queues[queue].list = List::None;
+    }
+
+    /// Whether a queue is in no list.
+    pub(super) fn is_idle(&self, queue: usize) -> bool {
+        self.queues[queue].list == List::None
     }
 
     /// What a queue may still send in its turn, and its list: 0 none, 1 new, 2 old.

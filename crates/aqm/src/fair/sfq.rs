@@ -14,12 +14,13 @@
 //! way (`queue_limit = none`); or in parts, as Feng02 has it, where each queue has its own.
 //!
 //! Where the paper is silent:
-//! - The longest queue is the one with the most bytes; of several, the first. It loses the packet
-//!   at its tail (or head: `drop`), which may be the one that has just arrived.
+//! - The longest queue is the one with the most bytes (in Linux packets: `longest_by`); of several, the
+//!   first. It loses the packet at its tail (or head: `drop`), which may be the one that has just arrived.
 //! - Packets that are queued when the hash changes stay where they are: a flow's next packets may
 //!   overtake them. `perturb` should be far above the queueing delay.
 //! - A queue stays in its place until its turn finds it empty; that is when a RED in it is told
-//!   that it is idle. Its idle time counts packets as if the queue had the whole link.
+//!   that it is idle. In Linux it leaves as its last packet does (`leaves`): a packet that comes before that
+//!   turn goes to the end. Its idle time counts packets as if the queue had the whole link.
 
 use super::lines::{self, End};
 use super::{Plan, Scheme, Turn};
@@ -27,13 +28,13 @@ use crate::about::{About, Family};
 use crate::context::{Cx, Env};
 use crate::hash::FlowHash;
 use crate::packet::{FlowKey, Meta};
-use crate::param::{ConfigError, choice, params};
+use crate::param::{ConfigError, Mode, choice, params};
 use crate::policy::red;
 use crate::policy::red::{Red, RedConfig};
 use crate::policy::{Arrival, Policy, Victim, View};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::units::Size;
+use crate::units::{Measure, Size};
 
 /// What sfq tells of itself.
 pub const ABOUT: About = About {
@@ -57,7 +58,16 @@ pub const ABOUT: About = About {
                 ("max_th", "8kB"),
             ],
         ),
-        ("linux", &[("queues", "1024"), ("quantum", "1514"), ("queue_limit", "127p")]),
+        (
+            "linux",
+            &[
+                ("queues", "1024"),
+                ("quantum", "1514"),
+                ("queue_limit", "127p"),
+                ("longest_by", "packets"),
+                ("leaves", "at-once"),
+            ],
+        ),
     ],
     ..About::NEW
 };
@@ -73,11 +83,25 @@ params! {
         perturb: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "McK90";
         /// Bytes that a queue sends in its turn; `none`: one packet.
         quantum: Option<u32> = None, in 1..=1_048_576, "Linux sch_sfq";
+        /// What the longest queue has most of, which gives way when the buffer is full.
+        longest_by: Mode = Mode::Bytes, "ours; packets: Linux";
+        /// When a queue without packets leaves its place.
+        leaves: Leaves = Leaves::InTurn, "ours; at-once: Linux";
         /// Which packet of the longest queue is dropped when the buffer is full.
         drop: DropEnd = DropEnd::Tail, "McK90";
         /// What decides about the packets of each queue.
         aqm: Aqm = Aqm::DropTail, "Feng02 §IV.B";
         ..red: RedConfig = RedConfig::feng(), by "Feng02 Table I (R2)", with aqm = "red";
+    }
+}
+
+choice! {
+    /// When a queue without packets leaves its place.
+    pub enum Leaves {
+        /// When its turn finds it empty: a packet that comes before gets that turn.
+        InTurn = "in-turn",
+        /// As its last packet leaves: the next one waits for all other queues.
+        AtOnce = "at-once",
     }
 }
 
@@ -116,11 +140,14 @@ pub struct Sfq {
     hash: FlowHash,
     queues: u32,
     perturb: Duration,
+    longest_by: Measure,
+    leaves_at_once: bool,
 }
 
 impl Scheme for Sfq {
     type Config = SfqConfig;
     type Policy = Inner;
+    type Length = Measure;
 
     fn new(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
         let plan = Plan {
@@ -130,7 +157,14 @@ impl Scheme for Sfq {
             ..Plan::of(config.queues as usize)
         };
         let (queues, perturb) = (config.queues, config.perturb);
-        Ok((Self { hash: FlowHash::new(rng), queues, perturb }, plan))
+        let scheme = Self {
+            hash: FlowHash::new(rng),
+            queues,
+            perturb,
+            longest_by: config.longest_by.into(),
+            leaves_at_once: config.leaves == Leaves::AtOnce,
+        };
+        Ok((scheme, plan))
     }
 
     fn policy(config: &SfqConfig, env: &Env, rng: &mut Rng) -> Result<Inner, ConfigError> {
@@ -138,12 +172,21 @@ impl Scheme for Sfq {
     }
 
     #[inline]
-    fn queue_of(&mut self, flow: FlowKey) -> usize {
+    fn queue_of(&mut self, flow: FlowKey, _: impl Fn(usize) -> bool) -> usize {
         self.hash.bin(flow, self.queues)
     }
 
-    fn find(&self, flow: FlowKey) -> Option<usize> {
+    fn find(&self, flow: FlowKey, _: impl Fn(usize) -> bool) -> Option<usize> {
         Some(self.hash.bin(flow, self.queues))
+    }
+
+    fn longest_by(&self) -> Measure {
+        self.longest_by
+    }
+
+    #[inline]
+    fn leaves_at_once(&self) -> bool {
+        self.leaves_at_once
     }
 
     fn period(&self) -> Option<Duration> {

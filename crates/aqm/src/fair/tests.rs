@@ -113,6 +113,42 @@ fn the_longest_queue_gives_way_when_the_buffer_is_full() {
     }
 }
 
+/// The preset `linux` of SFQ.
+fn linux_sfq() -> &'static [(&'static str, &'static str)] {
+    super::sfq::ABOUT.presets.iter().find(|(name, _)| *name == "linux").unwrap().1
+}
+
+/// Two long packets are more bytes than three short ones.
+#[test]
+fn linux_s_longest_queue_has_most_packets() {
+    for (settings, lost) in [(&[][..], 4), (linux_sfq(), 2)] {
+        let mut b = Bench::<Sfq>::new(4, settings);
+        b.arrive(1, 3, 100);
+        b.arrive(2, 2, 1000);
+        assert_eq!(b.drops.0, [lost], "{settings:?}");
+    }
+}
+
+/// A flow sends a packet whenever its last one has left; two others have several queued.
+#[test]
+fn linux_s_emptied_queue_leaves_at_once_and_comes_back_at_the_end() {
+    let quantum = [("quantum", "1514")];
+    for (settings, order) in
+        [(&quantum[..], [1, 1, 2, 2, 3, 3, 1]), (linux_sfq(), [1, 2, 2, 3, 3, 1, 2])]
+    {
+        let mut b = Bench::<Sfq>::new(100, settings);
+        [(1, 1), (2, 9), (3, 9)].into_iter().for_each(|(flow, n)| b.arrive(flow, n, 1000));
+        let sent = order.map(|_| {
+            let flow = b.depart().unwrap().0;
+            if flow == 1 {
+                b.arrive(1, 1, 1000);
+            }
+            flow
+        });
+        assert_eq!(sent, order, "{settings:?}");
+    }
+}
+
 #[test]
 fn a_queue_with_a_part_of_its_own_cannot_take_what_others_leave() {
     let mut b = Bench::<Sfq>::new(1000, &[("queue_limit", "3p")]);
@@ -238,6 +274,42 @@ fn the_longest_queue_loses_half_from_its_head() {
         b.arrive(2, 11, 1000);
         assert_eq!(b.drops.0, (0..lost).collect::<Vec<u32>>());
     }
+}
+
+/// Eight flows at a time have a set of eight queues to themselves, where a hash for eight queues has some
+/// of them meet. A ninth shares the first queue.
+#[test]
+fn flows_of_a_set_share_a_queue_only_when_others_have_all() {
+    for (ways, queues) in [("1", 4.0), ("8", 8.0)] {
+        let mut b = Bench::<FqCodel>::new(100, &[("queues", "8"), ("ways", ways)]);
+        (1..9).for_each(|flow| b.arrive(flow, 1, 1000));
+        assert_eq!(b.signal("queues"), queues, "with one way by the seed");
+        b.arrive(8, 1, 1000);
+        assert_eq!(b.signal("queues"), queues, "a flow stays where it is");
+    }
+    let mut b = Bench::<FqCodel>::new(100, &[("queues", "8"), ("ways", "8")]);
+    (1..10).for_each(|flow| b.arrive(flow, 1, 1000));
+    assert_eq!(b.flows(2), [1, 9], "one behind the other, within a quantum");
+}
+
+/// A flow whose queue is not the first of its set moves to one that has become idle before it.
+#[test]
+fn a_flow_of_a_set_may_leave_its_own_queue() {
+    let mut b = Bench::<FqCodel>::new(100, &[("queues", "8"), ("ways", "8")]);
+    b.arrive(1, 1, 1000);
+    b.arrive(2, 9, 1000);
+    // The first queue has nothing to send, goes to the old ones, and leaves them.
+    assert_eq!(b.flows(5), [1, 2, 2, 2, 2]);
+    let first = b.next;
+    b.arrive(2, 1, 1000);
+    assert_eq!(b.depart().unwrap().1, first, "and overtakes its own packets, as in ns-3");
+}
+
+#[test]
+fn queues_are_whole_sets() {
+    let (config, env) = (config(&[("queues", "10"), ("ways", "8")]), env(10));
+    let refused = Fair::<FqCodel, u32>::new(&config, &env, &mut Rng::new(1, 0)).err().unwrap();
+    assert_eq!(refused.key, "ways");
 }
 
 #[test]

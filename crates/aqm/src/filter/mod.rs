@@ -2,7 +2,7 @@
 //! to the queue, and hears what the queue drops and marks.
 //!
 //! ```text
-//! arrive -> Filter::drops -> (drop: Cause::Penalty) | Qdisc::enqueue -> ...
+//! arrive -> Filter::drops -> (drop: Filter::CAUSE) | Qdisc::enqueue -> ...
 //!           Filter::signalled <- what the queue drops and marks, whenever it does
 //! ```
 //!
@@ -23,6 +23,8 @@ pub mod red_pd;
 pub trait Filter: Sized {
     /// Parameters, with their defaults and documentation.
     type Config: Params;
+    /// Why it drops.
+    const CAUSE: Cause = Cause::Penalty;
 
     /// The filter at rest at `env.now`, before a queue of `env`.
     ///
@@ -112,9 +114,9 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         counters.arrived.count(meta.len);
         let congested = |least| queue.backlog().packets >= least && queue.congested(now);
         if filter.drops(&meta, congested, cx) {
-            counters.dropped[Cause::Penalty as usize].count(meta.len);
+            counters.dropped[F::CAUSE as usize].count(meta.len);
             out.drawn(cx.rng);
-            return out.dropped(&meta, packet, Cause::Penalty, now);
+            return out.dropped(&meta, packet, F::CAUSE, now);
         }
         queue.enqueue(meta, packet, cx, &mut Tap { filter, counters, out });
     }
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(q.filter.heard, [60, 70, 80, 90]);
         let c = q.counters();
         assert_eq!((c.arrived.packets, q.backlog().packets), (10, 7));
-        assert_eq!(c.dropped.map(|t| t.packets), [1, 1, 1]);
+        assert_eq!(c.dropped.map(|t| t.packets), [1, 1, 1, 0]);
         assert_eq!(c.all_marked().packets, 2);
         let mut cx = Cx { now: Instant::ZERO, rng: &mut rng };
         assert!(q.dequeue(&mut cx, &mut log).is_some());

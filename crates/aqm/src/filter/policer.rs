@@ -33,7 +33,7 @@ pub const ABOUT: About = About {
     summary: "Drops what arrives faster than a rate, beyond a burst.",
     source: "RFC 2697; Mahajan01 §5",
     rule: "The policer drops a packet for which its token bucket holds too few bytes (RFC 2697)",
-    causes: &[(Cause::Penalty, "the policer's bucket held fewer bytes than the packet has")],
+    causes: &[(Cause::Policed, "the policer's bucket held fewer bytes than the packet has")],
     signals: &[Signal { name: "tokens", unit: "bytes", doc: "what may pass at once" }],
     ..About::NEW
 };
@@ -73,6 +73,7 @@ impl Policer {
 
 impl Filter for Policer {
     type Config = PolicerConfig;
+    const CAUSE: Cause = Cause::Policed;
 
     fn new(config: &PolicerConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         let refused = |key, allowed: &'static str| ConfigError { key, allowed: allowed.into() };

@@ -1,8 +1,8 @@
 //! BLUE: congestion control by loss and idleness instead of queue length (Feng02 Fig. 3, §III.A).
 //!
 //! One probability `p_m` says how often arriving packets are signalled. It rises when the buffer
-//! overflows, because then senders are told too rarely, and falls when the link runs idle, because
-//! then they are told too often. After a change it is frozen, until senders have had the time to
+//! overflows, because then senders hear too few signals, and falls when the link runs idle, because
+//! then they hear too many. After a change it is frozen, until senders have had the time to
 //! react to it:
 //!
 //! ```text
@@ -60,7 +60,7 @@ params! {
         /// What p_m falls by when the link is idle (δ2).
         decrement: f64 = 0.002, in 0.0..=1.0, "Feng02 Fig. 3, Table II (B4)";
         /// p_m at the start.
-        initial: f64 = 0.0, in 0.0..=1.0, "not in Feng02; ns class of its author (LANL's port): 1 is documented, 0 is what it does";
+        initial: f64 = 0.0, in 0.0..=1.0, "not in Feng02; Feng-ns says 1 and sets 0";
         /// A queue longer than this (L) also counts as an overflow; `none`: only a full buffer does.
         threshold: Option<Size> = None, "Feng02 Fig. 3";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
@@ -68,8 +68,8 @@ params! {
         /// Which packet is dropped when the buffer is full: the arriving one or the one at the
         /// head.
         drop: DropAt = DropAt::Tail, "BLUE report App. C (drop_front_)";
-        /// Which packet is signalled early: the arriving one or the one at the head, whose sender
-        /// learns of it a queueing delay sooner. `head` needs `ecn = true`.
+        /// Which packet is signalled early: the arriving one or the one at the head. The sender of
+        /// the latter hears of it sooner, by the queueing delay. `head` needs `ecn = true`.
         signal: SignalAt = SignalAt::Arriving, "extension";
         /// Whether L counts packets or bytes; with bytes a packet's probability is proportional to
         /// its length.

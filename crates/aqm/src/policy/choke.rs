@@ -68,6 +68,7 @@ pub const CHOKE: About = About {
                 ("gentle", "false"),
                 ("w_q", "0.0625"),
                 ("spacing", "ahead"),
+                ("exceed", "true"),
             ],
         ),
     ],
@@ -106,6 +107,15 @@ pub const A_CHOKE: About = About {
 };
 
 params! {
+    /// Parameters of CHOKe.
+    pub struct ChokeConfig {
+        /// Whether the average has to exceed `min_th` and `max_th`, or only to reach them.
+        exceed: bool = false, "PPP00 §2; `true`: Linux";
+        ..red: RedConfig = RedConfig::default();
+    }
+}
+
+params! {
     /// Parameters of M-CHOKe.
     pub struct MChokeConfig {
         /// Queued packets that an arriving one is compared with.
@@ -127,15 +137,22 @@ params! {
 pub trait Candidates: Params {
     /// RED's parameters.
     fn red(&self) -> &RedConfig;
+    /// Whether the average has to exceed the thresholds.
+    fn exceed(&self) -> bool {
+        false
+    }
     /// The most.
     fn most(&self) -> u32;
     /// When the average has come `depth` of the way from min_th (0) to max_th (1), or beyond.
     fn at(&self, depth: f64) -> u32;
 }
 
-impl Candidates for RedConfig {
+impl Candidates for ChokeConfig {
     fn red(&self) -> &RedConfig {
-        self
+        &self.red
+    }
+    fn exceed(&self) -> bool {
+        self.exceed
     }
     fn most(&self) -> u32 {
         1
@@ -173,7 +190,7 @@ impl Candidates for AChokeConfig {
     }
 }
 
-/// The CHOKe policies: `Choke<RedConfig>` is CHOKe, `Choke<MChokeConfig>` M-CHOKe,
+/// The CHOKe policies: `Choke<ChokeConfig>` is CHOKe, `Choke<MChokeConfig>` M-CHOKe,
 /// `Choke<AChokeConfig>` A-CHOKe.
 #[derive(Clone, Debug)]
 pub struct Choke<C> {
@@ -204,8 +221,14 @@ impl<C: Candidates> Policy for Choke<C> {
 
     fn new(config: &C, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         let red = config.red();
+        let mut params = RedParams::new(red, env)?;
+        if config.exceed() {
+            // What exceeds a threshold reaches the next number.
+            params.min_th = params.min_th.next_up();
+            params.max_th = params.max_th.next_up();
+        }
         Ok(Self {
-            core: RedCore::new(RedParams::new(red, env)?, red.max_p, env.now),
+            core: RedCore::new(params, red.max_p, env.now),
             variant: config.clone(),
             matches: Vec::with_capacity(config.most() as usize),
         })
@@ -269,12 +292,12 @@ mod tests {
             assert_eq!(c.at(depth), m, "{depth}");
         }
         assert_eq!(MChokeConfig::default().at(0.0), 2);
-        assert_eq!(RedConfig::default().at(3.0), 1);
+        assert_eq!(ChokeConfig::default().at(3.0), 1);
     }
 
     #[test]
     fn a_match_takes_both_and_a_stranger_stays() {
-        let mut lab = Lab::<Choke<RedConfig>>::new(10, &WATCH);
+        let mut lab = Lab::<Choke<ChokeConfig>>::new(10, &WATCH);
         assert_eq!(lab.arrive_from(1), Fate::Queued, "nobody to be compared with");
         assert_eq!(lab.arrive_from(2), Fate::Queued, "the only candidate is of flow 1");
         assert_eq!(lab.depart(), Some(0));
@@ -285,10 +308,31 @@ mod tests {
 
     #[test]
     fn below_min_th_nobody_is_compared() {
-        let mut lab = Lab::<Choke<RedConfig>>::new(10, &[("w_q", "1"), ("min_th", "3p")]);
+        let mut lab = Lab::<Choke<ChokeConfig>>::new(10, &[("w_q", "1"), ("min_th", "3p")]);
         (0..3).for_each(|_| assert_eq!(lab.arrive_from(1), Fate::Queued));
         assert_eq!(lab.signal("candidates"), 0.0, "of the average as the last packet found it");
         assert_eq!(lab.arrive_from(1), KILLED, "three wait, all of this flow");
+    }
+
+    /// Linux: at an average of exactly min_th nobody is compared, and at exactly max_th RED's chance
+    /// decides, not yet everybody's loss.
+    #[test]
+    fn linux_s_average_has_to_exceed_the_thresholds() {
+        let (_, linux) = CHOKE.presets.iter().find(|(name, _)| *name == "linux").unwrap();
+        for (settings, at_min, at_max) in
+            [(&[][..], KILLED, Fate::Marked), (linux, Fate::Queued, Fate::Queued)]
+        {
+            let own = [("w_q", "1"), ("min_th", "3p"), ("gentle", "false"), ("max_p", "0")];
+            let mut settings = [settings, &own].concat();
+            settings.push(("max_th", "5p"));
+            let mut lab = Lab::<Choke<ChokeConfig>>::new(10, &settings);
+            (0..3).for_each(|_| assert_eq!(lab.arrive_from(1), Fate::Queued));
+            assert_eq!(lab.arrive_from(1), at_min);
+            let mut lab = Lab::<Choke<ChokeConfig>>::new(10, &settings);
+            (0..5).for_each(|flow| assert_eq!(lab.arrive_from(flow), Fate::Queued));
+            assert_eq!(lab.arrive_from(5), at_max);
+            assert_eq!(lab.arrive_from(6), Fate::Marked, "six wait");
+        }
     }
 
     /// Draws all of a short queue: of 64 draws each hits a given one of three but with
@@ -326,7 +370,7 @@ mod tests {
     /// is filled anew each time.
     #[test]
     fn a_flow_is_killed_by_its_share_of_the_queue() {
-        let mut lab = Lab::<Choke<RedConfig>>::new(
+        let mut lab = Lab::<Choke<ChokeConfig>>::new(
             200,
             &[("w_q", "1"), ("min_th", "100p"), ("max_th", "1000p"), ("max_p", "0")],
         );

@@ -66,7 +66,7 @@ pub const ABOUT: About = About {
 params! {
     /// Parameters of COBALT.
     pub struct CobaltConfig {
-        /// Delay that is let alone.
+        /// Tolerated queueing delay.
         target: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8289 §4.4; tc-cake(8)";
         /// About the round-trip time of the slowest flows.
         interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3; tc-cake(8)";

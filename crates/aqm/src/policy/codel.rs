@@ -2,8 +2,8 @@
 //!
 //! The delay of the packet at the head tells a good queue, which absorbs a burst and drains, from a
 //! bad one, which stands. If every packet has waited `target` or more for a whole `interval`, one is
-//! signalled, and then others at growing frequency until the delay falls below `target`: the n-th
-//! comes interval/√n after the one before, which moves the rate of a TCP flow about linearly.
+//! signalled, and then others at growing frequency until the delay falls below `target`: after the
+//! n-th the next comes interval/√n later, which moves the rate of a TCP flow about linearly.
 //!
 //! ```text
 //! a packet is about to be sent; it waited d, and leaves b bytes behind:
@@ -29,7 +29,7 @@
 //!   then drops at its head as signals: `overflow_counts`.)
 //!
 //! Linux finds 1/√count by one step of Newton's method a signal, in 16 bits, from what it was before
-//! (`root = "newton"`). After the first signal that is 1/2, not 0.71: the second comes sooner. Before it,
+//! (`root = "newton"`). After the second signal that is 1/2, not 0.71: the third comes sooner. Before the first
 //! it is 0, and remains so if overflows have counted: then each signal moves `drop_next` by a unit of 1024 ns
 //! only, and every packet that waited too long is signalled.
 //!
@@ -54,7 +54,7 @@ pub const ABOUT: About = About {
         interval, then ever faster: the next after interval/√count (RFC 8289 §5)",
     signals: &[
         Signal { name: "sojourn", unit: "s", doc: "delay of the last packet at the head" },
-        Signal { name: "count", unit: "", doc: "signals in the present or last dropping state" },
+        Signal { name: "count", unit: "", doc: "the control law's count of signals" },
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
     ],
     presets: &[("linux", &[("grace", "1ns"), ("drops_at_once", "256")])],
@@ -66,13 +66,12 @@ params! {
     pub struct CodelConfig {
         /// Acceptable standing delay.
         target: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(3600), "RFC 8289 §4.4";
-        /// How long the delay may stay at target or above; a round trip of most flows.
+        /// How long the delay may stay at target or above; about the round trip of most flows.
         interval: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "RFC 8289 §4.3";
-        /// Time that the delay may stay there beyond an interval (Linux: 1 ns, as it signals after more than an
-        /// interval).
+        /// Extra time beyond `interval` before the first signal; Linux: 1 ns.
         grace: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), "Linux";
-        /// Longest packet in bytes: a queue that is no longer than it is never signalled; `none`: 1514, or the
-        /// mean packet if it is longer.
+        /// CoDel never signals while at most this many bytes stay queued; `none`: 1514, or the mean packet if
+        /// that is longer.
         mtu: Option<u32> = None, in 0..=65_535, "RFC 8289 §5.1; Linux";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "RFC 8289 §3";
@@ -80,10 +79,10 @@ params! {
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
         /// Whether `ce_threshold` is for packets of ECT(1) alone.
         ce_threshold_l4s: bool = false, "Linux ce_threshold_selector", with ce_threshold != "none";
-        /// Whether a drop for want of room counts as a signal: later ones come sooner.
+        /// Whether an overflow counts as a signal, so that the next come sooner.
         overflow_counts: bool = false, "Linux sch_fq_codel";
-        /// Most packets that CoDel drops before it sends one; then the next signal is due a gap from now, however
-        /// many were; `none`: no limit.
+        /// Most packets that CoDel drops in a row. After so many it sends one, and the next signal comes
+        /// interval/√count later; `none`: no limit.
         drops_at_once: Option<u32> = None, in 1..=1_000_000, "Linux";
         /// How 1/√count is found.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";

@@ -209,7 +209,7 @@ impl Policy for Pie {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         if !self.chosen(pkt, q, cx.rng) {
             return Arrival::Admit;
@@ -285,7 +285,7 @@ impl Policy for Pie {
 
 impl Pie {
     /// Whether an arriving packet is to be signalled (RFC 8033 §4.1, §5.4).
-    #[inline]
+    #[inline(always)]
     fn chosen(&mut self, pkt: &Meta, q: &View<'_>, rng: &mut Rng) -> bool {
         let delay = match self.config.spared_by {
             SparedBy::LastUpdate => self.old,

@@ -92,24 +92,24 @@ pub const ABOUT: About = About {
 };
 
 params! {
-    /// Parameters of RED. The defaults are the constants that its author gave (Floyd97, Floyd00), the
+    /// Parameters of RED. The defaults are its authors' constants (FJ93, Floyd97, Floyd00), the
     /// thresholds as shares of the buffer: at twice max_th, where everything is signalled, a tenth of it
     /// is left for bursts (ours). Feng02's are the preset `feng`.
     pub struct RedConfig {
         /// Average below which nothing is signalled.
         min_th: Size = Size::OfBuffer(0.15), "ours";
-        /// Average from which on every packet is signalled, with `gentle` from twice of it on. As much as
-        /// `min_th`, without `gentle`: a step, as DCTCP wants it (with `w_q = 1`).
+        /// Average from which on every packet is signalled; with `gentle`, from twice this on. Equal to
+        /// `min_th`, with `gentle = false` and `w_q = 1`, it is the step that DCTCP wants.
         max_th: Size = Size::OfBuffer(0.45), "Floyd97: three times min_th";
         /// Signalling probability as the average reaches max_th.
         max_p: f64 = 0.1, in 0.0..=1.0, "Floyd97";
         /// Weight of the present queue length in the average.
-        w_q: f64 = 0.002, in 0.0..=1.0, "Feng02 Table I (R2); FJ93 §6";
+        w_q: f64 = 0.002, in 0.0..=1.0, "FJ93 §6; Feng02 Table I (R2)";
         /// Above max_th the probability goes on from max_p to 1 at twice max_th.
         gentle: bool = true, "Floyd00";
         /// Whether the average counts packets or bytes.
         mode: Mode = Mode::Packets, "FJ93 §4";
-        /// In byte mode: what the length of a packet does.
+        /// In byte mode: how a packet's length changes its probability.
         lengths: Lengths = Lengths::Chance, "FJ93 §4; ns-2.35 red.cc; Linux", with mode = "bytes";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "Feng02 §III.B";
@@ -117,9 +117,9 @@ params! {
         above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7", with ecn = "true";
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
-        /// As ns-2: no signal while fewer than two packets wait, nor to the first packet after the
-        /// average has crossed min_th; a packet that finds no room begins the spacing anew, as a signal
-        /// does; after idleness whole packets count, and the arriving one.
+        /// As ns-2: no signal while fewer than two packets wait, nor for the first packet after the
+        /// average crosses min_th; an overflow restarts the spacing; idle time counts in whole
+        /// packets, and the packet that ends it is averaged in.
         ns2_rules: bool = false, "ns-2.35 red.cc";
     }
 }
@@ -371,7 +371,7 @@ mod tests {
         let mut core = RedCore::new(RedParams::new(&c, &env).unwrap(), 1.0, env.now);
         core.set_average(20_000.0);
         let backlog = Backlog { packets: 20, bytes: 20_000 };
-        let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+        let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
         let mut rng = Rng::new(3, 0);
         let mut signals = vec![0; lengths.len()];
         for i in 0..20_000 * lengths.len() {

@@ -29,7 +29,7 @@ fn adaptive(choke: &Choke, avg: f64) -> usize {
 impl Model for Choke {
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
         self.red.update_average(now, q);
-        if self.red.avg >= self.red.c.min_th as f64 && !q.is_empty() {
+        if !self.red.below(self.red.avg, self.red.c.min_th as f64) && !q.is_empty() {
             let m = (self.candidates)(self, self.red.avg);
             let mut drawn: Vec<usize> = (0..m).map(|_| rng.below(q.len())).collect();
             drawn.retain(|&i| q[i].flow == pkt.flow);
@@ -50,7 +50,7 @@ impl Model for Choke {
     }
     fn signals(&self, now: u64) -> Vec<f64> {
         let avg = self.red.aged(now);
-        let below = avg < self.red.c.min_th as f64;
+        let below = self.red.below(avg, self.red.c.min_th as f64);
         let m = if below { 0 } else { (self.candidates)(self, avg) };
         let mut signals = self.red.signals(now);
         signals.push(m as f64);
@@ -62,9 +62,11 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn choke_is_its_model(c in red(), room in room(), ops in traffic()) {
+    fn choke_is_its_model(c in red(), exceed in any::<bool>(), room in room(), ops in traffic()) {
         let mut settings = red_settings(&c);
         settings.push(("ns2_rules", c.ns2.to_string()));
+        settings.push(("exceed", exceed.to_string()));
+        let c = RedSettings { exceed, ..c };
         let model = Choke { red: Red::new(c), candidates: plain, n: 1 };
         compare("choke", &settings, room, &ops, model)?;
     }

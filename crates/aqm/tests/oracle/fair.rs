@@ -13,6 +13,8 @@ pub(super) struct Buffer<M> {
     pub(super) queues: Vec<Naive<M>>,
     room: Room,
     pub(super) events: Vec<Event>,
+    /// The longest queue is that with the most packets.
+    by_packets: bool,
     /// An arriving packet for which there is no room is dropped, and no queue asked.
     pub(super) arriving: bool,
 }
@@ -28,6 +30,7 @@ impl<M: Model> Buffer<M> {
             queues: models.into_iter().map(queue).collect(),
             room,
             events: Vec::new(),
+            by_packets: false,
             arriving: false,
         }
     }
@@ -79,7 +82,8 @@ impl<M: Model> Buffer<M> {
     pub(super) fn longest(&self) -> usize {
         let mut longest = 0;
         for (i, queue) in self.queues.iter().enumerate() {
-            if bytes(&queue.q) > bytes(&self.queues[longest].q) {
+            let length = |q: &[Packet]| if self.by_packets { q.len() as u64 } else { bytes(q) };
+            if length(&queue.q) > length(&self.queues[longest].q) {
                 longest = i;
             }
         }
@@ -105,7 +109,8 @@ impl<M: Model> Buffer<M> {
 
     fn signals(&self) -> Vec<f64> {
         let busy = self.queues.iter().filter(|q| !q.q.is_empty()).count();
-        vec![busy as f64, bytes(&self.queues[self.longest()].q) as f64]
+        let most = self.queues.iter().map(|queue| bytes(&queue.q)).max().unwrap();
+        vec![busy as f64, most as f64]
     }
 }
 
@@ -128,6 +133,9 @@ struct Linux {
 struct Hashed<M> {
     buffer: Buffer<M>,
     hash: Option<FlowHash>,
+    /// Queues of a set, and the flow that each was given to last.
+    ways: usize,
+    owners: BTreeMap<usize, u64>,
     perturb: u64,
     changes: u64,
     quantum: Option<u32>,
@@ -135,6 +143,8 @@ struct Hashed<M> {
     front: bool,
     batch: usize,
     linux: Linux,
+    /// A packet that comes to an empty queue goes to the end.
+    at_once: bool,
     credit: Vec<i64>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -144,6 +154,8 @@ impl<M: Model> Hashed<M> {
     fn new(buffer: Buffer<M>) -> Self {
         Self {
             hash: None,
+            ways: 1,
+            owners: BTreeMap::new(),
             perturb: 0,
             changes: 0,
             quantum: None,
@@ -151,11 +163,27 @@ impl<M: Model> Hashed<M> {
             front: false,
             batch: 1,
             linux: Linux::default(),
+            at_once: false,
             credit: vec![0; buffer.queues.len()],
             new: VecDeque::new(),
             old: VecDeque::new(),
             buffer,
         }
+    }
+}
+
+impl<M: Model> Hashed<M> {
+    /// The queue of a flow: of its set the first that has its name or is in no list, else the first.
+    fn queue_of(&self, flow: u64) -> usize {
+        let sets = self.buffer.queues.len() / self.ways;
+        let first = self.hash.as_ref().unwrap().bin(FlowKey(flow), sets as u32) * self.ways;
+        for queue in first..first + self.ways {
+            let listed = self.new.contains(&queue) || self.old.contains(&queue);
+            if !listed || self.owners[&queue] == flow {
+                return queue;
+            }
+        }
+        first
     }
 }
 
@@ -165,8 +193,11 @@ impl<M: Model> Side for Hashed<M> {
     }
 
     fn arrive(&mut self, now: u64, packet: Packet, rng: &mut Rng) {
-        let n = self.buffer.queues.len();
-        let queue = self.hash.as_ref().unwrap().bin(FlowKey(packet.flow), n as u32);
+        let queue = self.queue_of(packet.flow);
+        self.owners.insert(queue, packet.flow);
+        if self.at_once && self.buffer.queues[queue].q.is_empty() {
+            self.old.retain(|q| *q != queue);
+        }
         self.buffer.arrive(queue, now, packet, rng);
         let listed = self.new.contains(&queue) || self.old.contains(&queue);
         if !listed && !self.buffer.queues[queue].q.is_empty() {
@@ -242,8 +273,7 @@ impl<M: Model> Side for Hashed<M> {
     }
 
     fn of_flow(&self, now: u64, flow: u64) -> Vec<f64> {
-        let n = self.buffer.queues.len() as u32;
-        let queue = self.hash.as_ref().unwrap().bin(FlowKey(flow), n);
+        let queue = self.queue_of(flow);
         let turn = match (self.new.contains(&queue), self.old.contains(&queue)) {
             (true, _) => [self.credit[queue] as f64, 1.0],
             (_, true) => [self.credit[queue] as f64, 2.0],
@@ -364,13 +394,14 @@ fn flow_queues<M: Model>(
     name: &str,
     of_queue: impl IntoIterator<Item = (&'static str, String)>,
     models: Vec<M>,
-    (quantum, batch, linux): (u32, usize, Linux),
+    (ways, quantum, batch, linux): (usize, u32, usize, Linux),
     room: Room,
     ops: &[Op],
 ) -> Result<(), TestCaseError> {
     let word = |linux: bool, words: [&str; 2]| words[usize::from(linux)].to_string();
     let mut settings = vec![
         ("queues", models.len().to_string()),
+        ("ways", ways.to_string()),
         ("quantum", quantum.to_string()),
         ("drop_batch", batch.to_string()),
         ("drop_half", word(linux.half_bytes, ["packets", "bytes"])),
@@ -382,6 +413,7 @@ fn flow_queues<M: Model>(
     let buffer = Buffer::new(room, Room::Packets(u64::MAX), models);
     let buffer = Buffer { arriving: linux.arriving, ..buffer };
     let side = Hashed {
+        ways,
         quantum: Some(quantum),
         prefer_new: true,
         front: true,
@@ -403,6 +435,7 @@ proptest! {
             prop::sample::select(vec![0, 0, 3_000_000, 50_000_000]),
             any::<bool>(),
         ),
+        (by_packets, at_once) in any::<(bool, bool)>(),
         of_queue in prop::option::of(room()), red in prop::option::of(red()),
         room in room(), ops in traffic(),
     ) {
@@ -410,6 +443,8 @@ proptest! {
             ("queues", n.to_string()),
             ("quantum", quantum.map_or("none".into(), |q| q.to_string())),
             ("perturb", format!("{perturb}ns")),
+            ("longest_by", if by_packets { "packets" } else { "bytes" }.into()),
+            ("leaves", if at_once { "at-once" } else { "in-turn" }.into()),
             ("drop", if front { "front" } else { "tail" }.into()),
             ("queue_limit", match of_queue {
                 None => "none".into(),
@@ -422,16 +457,16 @@ proptest! {
         match red {
             None => {
                 let models = (0..n).map(|_| DropTail).collect();
-                let buffer = Buffer::new(room, of_queue, models);
-                let side = Hashed { quantum, perturb, front, ..Hashed::new(buffer) };
+                let buffer = Buffer { by_packets, ..Buffer::new(room, of_queue, models) };
+                let side = Hashed { quantum, perturb, front, at_once, ..Hashed::new(buffer) };
                 compare_with("sfq", &settings, room, &ops, side)?;
             }
             Some(c) => {
                 settings.extend(red_settings(&c));
                 settings.push(("ns2_rules", c.ns2.to_string()));
                 let models = (0..n).map(|_| Red::new(c.clone())).collect();
-                let buffer = Buffer::new(room, of_queue, models);
-                let side = Hashed { quantum, perturb, front, ..Hashed::new(buffer) };
+                let buffer = Buffer { by_packets, ..Buffer::new(room, of_queue, models) };
+                let side = Hashed { quantum, perturb, front, at_once, ..Hashed::new(buffer) };
                 compare_with("sfq", &settings, room, &ops, side)?;
             }
         }
@@ -439,25 +474,25 @@ proptest! {
 
     #[test]
     fn fq_codel_is_its_model(
-        c in codel(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
+        c in codel(), n in 1..6usize, ways in 1..4usize, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
         batch in 1..5usize,
         (half_bytes, all, stale, leaves, arriving) in any::<(bool, bool, bool, bool, bool)>(),
         room in room(), ops in traffic(),
     ) {
-        let models = (0..n).map(|_| Codel::new(c.clone())).collect();
+        let models = (0..n * ways).map(|_| Codel::new(c.clone())).collect();
         let linux = Linux { half_bytes, all, stale, leaves, arriving };
-        flow_queues("fq-codel", c.list(), models, (quantum, batch, linux), room, &ops)?;
+        flow_queues("fq-codel", c.list(), models, (ways, quantum, batch, linux), room, &ops)?;
     }
 
     #[test]
     fn fq_pie_is_its_model(
-        c in pie(), n in 1..6u32, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
+        c in pie(), n in 1..6usize, ways in 1..4usize, quantum in prop::sample::select(vec![1u32, 300, 1514, 5000]),
         batch in 1..5usize, (half_bytes, leaves, arriving) in any::<(bool, bool, bool)>(),
         room in room(), ops in traffic(),
     ) {
-        let models = (0..n).map(|_| Pie::new(c.clone())).collect();
+        let models = (0..n * ways).map(|_| Pie::new(c.clone())).collect();
         let linux = Linux { half_bytes, leaves, arriving, ..Linux::default() };
-        flow_queues("fq-pie", c.list(), models, (quantum, batch, linux), room, &ops)?;
+        flow_queues("fq-pie", c.list(), models, (ways, quantum, batch, linux), room, &ops)?;
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Policer {
 impl Model for Policer {
     fn arrive(&mut self, now: u64, p: &Packet, _: &[Packet], _: bool, _: &mut Rng) -> Verdict {
         if self.tokens(now) < u128::from(p.len) * BYTE {
-            return Verdict::Penalise;
+            return Verdict::Police;
         }
         self.passed.push((now, p.len));
         Verdict::Admit

@@ -16,6 +16,8 @@ pub(super) struct RedSettings {
     pub(super) spacing: &'static str,
     pub(super) lengths: &'static str,
     pub(super) ns2: bool,
+    /// The average has to exceed the thresholds.
+    pub(super) exceed: bool,
 }
 
 /// FJ93 Fig. 2.
@@ -71,13 +73,18 @@ impl Red {
         }
     }
 
+    /// Whether an average has not come to a threshold.
+    pub(super) fn below(&self, avg: f64, threshold: f64) -> bool {
+        avg < threshold || self.c.exceed && avg == threshold
+    }
+
     pub(super) fn p_b(&self, avg: f64) -> f64 {
         let (min_th, max_th) = (self.c.min_th as f64, self.c.max_th as f64);
-        if avg < min_th {
+        if self.below(avg, min_th) {
             0.0
-        } else if avg < max_th {
+        } else if self.below(avg, max_th) {
             self.max_p * (avg - min_th) / (max_th - min_th)
-        } else if self.c.gentle && avg < 2.0 * max_th {
+        } else if self.c.gentle && self.below(avg, 2.0 * max_th) {
             self.max_p + (1.0 - self.max_p) * (avg - max_th) / max_th
         } else {
             1.0
@@ -106,7 +113,7 @@ impl Red {
     pub(super) fn decide(&mut self, pkt: &Packet, q: &[Packet], rng: &mut Rng) -> Verdict {
         let (min_th, max_th) = (self.c.min_th as f64, self.c.max_th as f64);
         let top = if self.c.gentle { 2.0 * max_th } else { max_th };
-        if self.avg < min_th {
+        if self.below(self.avg, min_th) {
             self.count = -1.0;
             self.crossing = true;
             Verdict::Admit
@@ -118,7 +125,7 @@ impl Red {
             self.count = 1.0;
             self.crossing = false;
             Verdict::Admit
-        } else if self.avg < top && self.c.spacing == "ahead" {
+        } else if self.below(self.avg, top) && self.c.spacing == "ahead" {
             let chance = self.c.bytes && self.c.lengths == "chance";
             let length = if chance { f64::from(pkt.len) / MEAN } else { 1.0 };
             self.count += 1.0;
@@ -133,7 +140,7 @@ impl Red {
                 true if self.c.ecn => Verdict::Signal,
                 true => Verdict::Drop,
             }
-        } else if self.avg < top {
+        } else if self.below(self.avg, top) {
             let p_b = self.p_b(self.avg);
             let length = f64::from(pkt.len) / MEAN;
             let p = match self.c.lengths {
@@ -191,7 +198,7 @@ impl Model for Red {
     fn signals(&self, now: u64) -> Vec<f64> {
         let avg = self.aged(now);
         let p_b = self.p_b(avg);
-        let count = if avg < self.c.min_th as f64 { 0.0 } else { self.count + 1.0 };
+        let count = if self.below(avg, self.c.min_th as f64) { 0.0 } else { self.count + 1.0 };
         vec![avg, p_b, self.p_a(p_b, count), self.max_p]
     }
 }
@@ -289,7 +296,7 @@ prop_compose! {
         let unit = if bytes { 900 } else { 1 };
         RedSettings {
             min_th: min_th * unit, max_th: (min_th + room) * unit, max_p, w_q, gentle, bytes, ecn,
-            drop_above, spacing, lengths, ns2,
+            drop_above, spacing, lengths, ns2, exceed: false,
         }
     }
 }

@@ -11,15 +11,15 @@ prop_compose! {
             prop::sample::select(vec![0.0, 0.5, 1.0]),
             any::<bool>(),
         ),
-        (hash, ms, warm_up, by_length) in
+        (hash, ms, warm_up) in
             (
             pick(&["static", "moving", "double-buffered"]),
             1..300u64,
             prop::option::of(0..200u64),
-            any::<bool>(),
         ),
+        (by_length, kept, full_teaches) in any::<(bool, bool, bool)>(),
         (penalty, rate, burst, boxtime, jitter, share_ms) in (
-            pick(&["rate", "boxtime", "boxtime-random", "fair-share"]),
+            pick(&["rate", "tokens", "boxtime", "boxtime-random", "fair-share"]),
             100_000..8_000_000u64,
             0..4u64,
             0..9_000_000u64,
@@ -34,7 +34,7 @@ prop_compose! {
         Settings {
             levels, bins, size: size * unit, limit: limit.map(|l| l * unit), all, bytes, ecn,
             mark_up_to, distinct, hash, interval: ms * 1_000_000, warm_up: warm_up.map(|ms| ms * 1_000_000),
-            by_length,
+            by_length, kept, full_teaches,
             penalty, rate, burst: burst * 500, boxtime, jitter,
             share_interval: share_ms * 1_000_000, rule,
         }
@@ -78,6 +78,8 @@ proptest! {
             ("hash_interval", format!("{}ns", c.interval)),
             ("warm_up", c.warm_up.map_or("none".into(), |ns| format!("{ns}ns"))),
             ("warm_up_by", if c.by_length { "length" } else { "verdict" }.into()),
+            ("hash_change", if c.kept { "kept" } else { "afresh" }.into()),
+            ("full_teaches", c.full_teaches.to_string()),
             ("penalty", c.penalty.into()),
             ("penalty_rate", format!("{}bit", c.rate)),
             ("penalty_burst", amount(c.burst, true)),

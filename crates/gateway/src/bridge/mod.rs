@@ -11,6 +11,7 @@ use nix::libc;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::frame::Layer;
+use crate::guard::Identity;
 use crate::io::port::{Port, Ports};
 use crate::io::xdp::Xdp;
 use crate::link::{Link, Spec};
@@ -60,7 +61,10 @@ pub fn bridge(
     // Complains of a name or port that is taken before it touches a file.
     let doors = Doors::open(how, specs)?;
     let mut session = Session::new(specs, how, ports)?;
-    let keeper = Keeper::start()?;
+    let keeper = Keeper::start(
+        both.each_ref()
+            .map(|Named { about, .. }| Identity { index: about.index, name: about.name.clone() }),
+    )?;
     privilege::drop_all()?;
     wiring::watch(&both)?;
     session.serve(doors, Beside::Keeper(keeper), &wake)?;

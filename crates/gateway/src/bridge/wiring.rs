@@ -255,6 +255,7 @@ mod tests {
             index: 0xb10e + std::process::id(),
             mtu: 1500,
             up: true,
+            carrier: true,
             kind: None,
             master: None,
             beside: None,

@@ -92,8 +92,8 @@ fn text(state: Value) -> String {
     text
 }
 
-/// A metric: its name, its meaning, whether it only grows, and its place in the state. A last word `*` stands
-/// for each member of an object; a label then names the member.
+/// A metric: its name, what it means, whether it only grows, and where it stands in the state; of an
+/// object there each member, which a label of this name tells.
 type Metric = (&'static str, &'static str, MetricType, &'static str, &'static str);
 
 const METRICS: &[Metric] = &[
@@ -111,8 +111,24 @@ const METRICS: &[Metric] = &[
     ("lost_before", "Packets lost before they were read", MetricType::Counter, "lost_before", ""),
     ("lateness_p99_seconds", "Lateness of departures", MetricType::Gauge, "lateness_p99_s", ""),
     ("conserved", "1 if every packet is accounted for", MetricType::Gauge, "conserved", ""),
+    ("tin_packets", "Packets sent, by tin", MetricType::Counter, "tins/packets", "tin"),
+    ("tin_bytes", "Bytes sent, by tin", MetricType::Counter, "tins/bytes", "tin"),
+    ("tin_drops", "Packets dropped, by tin", MetricType::Counter, "tins/drops", "tin"),
+    ("tin_marks", "Packets marked CE, by tin", MetricType::Counter, "tins/marks", "tin"),
+    (
+        "tin_sojourn_seconds",
+        "Time in the queue of packets sent, by tin",
+        MetricType::Counter,
+        "tins/sojourn_s",
+        "tin",
+    ),
     ("signal", "Signals of the queue discipline", MetricType::Gauge, "signals", "name"),
 ];
+
+/// What stands in a queue's state, by keys with `/` between them.
+fn at<'a>(queue: &'a Value, keys: &str) -> &'a Value {
+    keys.split('/').fold(queue, |value, key| &value[key])
+}
 
 #[derive(Debug)]
 struct State(Value);
@@ -121,7 +137,7 @@ impl Collector for State {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for &(name, help, kind, key, label) in METRICS {
             let queues = self.0["queues"].as_array().into_iter().flatten();
-            let none = |queue: &Value| match &queue[key] {
+            let none = |queue: &Value| match at(queue, key) {
                 Value::Object(members) => members.is_empty(),
                 value => value.is_null(),
             };
@@ -135,13 +151,14 @@ impl Collector for State {
                     let number = value.as_f64().unwrap_or(f64::from(value == true));
                     let metric = family.encode_family(&labels)?;
                     match kind {
-                        MetricType::Counter => {
-                            ConstCounter::new(value.as_u64().unwrap_or_default()).encode(metric)
-                        }
+                        MetricType::Counter => match value.as_u64() {
+                            Some(count) => ConstCounter::new(count).encode(metric),
+                            None => ConstCounter::new(number).encode(metric),
+                        },
                         _ => ConstGauge::new(number).encode(metric),
                     }
                 };
-                match &queue[key] {
+                match at(queue, key) {
                     Value::Object(members) => {
                         for (member, value) in members {
                             one(&[("queue", way), (label, member)], value)?;
@@ -212,6 +229,7 @@ mod tests {
             "queue": "up", "backlog_packets": 3, "delay_s": 0.0025, "arrivals": 1_000_000_000_000u64,
             "drops": {"overflow": 2, "early": 5}, "signals": {"p_m": 0.25}, "conserved": true,
             "wire": {"lost": 4},
+            "tins": {"packets": {"background": 7}, "sojourn_s": {"background": 0.5}},
             "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
         let text =
@@ -224,6 +242,8 @@ mod tests {
             "bluewater_drops_total{queue=\"up\",cause=\"early\"} 5",
             "bluewater_wire_total{queue=\"up\",event=\"lost\"} 4",
             "bluewater_signal{queue=\"up\",name=\"p_m\"} 0.25",
+            "bluewater_tin_packets_total{queue=\"up\",tin=\"background\"} 7",
+            "bluewater_tin_sojourn_seconds_total{queue=\"up\",tin=\"background\"} 0.5",
             "bluewater_conserved{queue=\"up\"} 1.0",
             "bluewater_sojourn_seconds_sum{queue=\"up\"} 0.75",
             "bluewater_sojourn_seconds_count{queue=\"up\"} 8",

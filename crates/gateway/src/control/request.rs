@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::link::Spec;
 use crate::namespace::ends::End;
@@ -27,6 +28,9 @@ pub enum Request {
     /// What there is after SIGHUP: not asked for by the socket.
     #[serde(skip)]
     Renew(Box<Renewal>),
+    /// Something happened at a port, for the log: the socket does not take it.
+    #[serde(skip)]
+    Note(Box<Value>),
     /// Other links from now on.
     Set(Box<Change>),
     /// The way into an end of the link.

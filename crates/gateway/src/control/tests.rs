@@ -21,6 +21,8 @@ fn a_request_is_read_as_it_was_meant() {
         corrupt: None,
         overhead: Some("pppoe-ptm".parse().unwrap()),
         mpu: Some(64),
+        policer: Some("none".parse().unwrap()),
+        policer_burst: Some("30kB".parse().unwrap()),
     };
     for request in [
         Request::Show {},

@@ -23,6 +23,10 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
                 _ = write!(text, ", {key} {value}");
             }
         }
+        let policer = ["rate", "burst"].map(|key| queue["policer"][key].as_str());
+        if let [Some(rate), Some(burst)] = policer {
+            _ = write!(text, ", policer {rate} (burst {burst})");
+        }
         for (key, value) in queue["params"].as_object().into_iter().flatten() {
             let asked = |change: &Change| change.params.iter().any(|(name, _)| name == key);
             if change.is_none_or(asked) {
@@ -60,6 +64,17 @@ fn counts(text: &mut String, queue: &Value) {
         _ = write!(text, ", {name}={value}");
     }
     text.push('\n');
+    let tins = &queue["tins"];
+    for (name, packets) in tins["packets"].as_object().into_iter().flatten() {
+        let [packets, drops, marks] =
+            [packets, &tins["drops"][name], &tins["marks"][name]].map(|n| n.as_u64().unwrap_or(0));
+        let seconds = tins["sojourn_s"][name].as_f64().unwrap_or_default();
+        _ = writeln!(
+            text,
+            "     tin {name}: {packets} left, {drops} dropped, {marks} marked, {:.1} ms in the queue",
+            1e3 * seconds / packets.max(1) as f64
+        );
+    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Web {
                 },
                 Ok(Page::Set(change)) => {
                     state.forget();
-                    match asking.ask(Request::Set(Box::new(change))) {
+                    match asking.ask(Request::Set(change)) {
                         Ok(_) => ("200 OK", JSON, b"{}".to_vec()),
                         Err(trouble) => ("409 Conflict", JSON, wrong(&trouble)),
                     }
@@ -137,7 +137,7 @@ enum Page {
     /// What does not change: names, and the disciplines with their parameters.
     About,
     State,
-    Set(Change),
+    Set(Box<Change>),
     /// A change that is none.
     Wrong(Trouble),
 }
@@ -163,7 +163,8 @@ fn page(wish: &Wish, root: &str) -> Result<Page, (&'static str, &'static str)> {
             return Err((FORBIDDEN, "changes are JSON that this page sends"));
         }
         let change = std::str::from_utf8(&wish.body).map_err(|_| ("400 Bad Request", "no text"))?;
-        return Ok(request::change(change).map_or_else(Page::Wrong, Page::Set));
+        let set = |change| Page::Set(Box::new(change));
+        return Ok(request::change(change).map_or_else(Page::Wrong, set));
     }
     if !wish.reads() {
         return Err(("405 Method Not Allowed", "GET it"));

@@ -20,7 +20,7 @@ pub(super) enum Mode {
 /// A program at an interface, from when it is made until it is dropped, or the process ends in
 /// whatever way.
 #[derive(Debug)]
-pub(super) struct Attachment {
+pub(crate) struct Attachment {
     _link: OwnedFd,
 }
 

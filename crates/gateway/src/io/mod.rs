@@ -12,7 +12,7 @@ pub mod forward;
 mod frames;
 mod packet;
 pub mod port;
-mod shut;
+pub(crate) mod shut;
 mod tun;
 pub mod vnet;
 pub(crate) mod xdp;

@@ -86,7 +86,7 @@ impl Port {
     /// When that cannot be, with what mends it.
     pub(crate) fn shut(mut self, name: &str) -> Result<Self, Trouble> {
         if let (Device::Packet(_), Some(index)) = (&self.device, self.index) {
-            self.shut = Some(Shut::new(index, name)?);
+            self.shut = Some(Shut::new(index, name, &format!("bluewater-{index}"))?);
         }
         Ok(self)
     }

@@ -16,22 +16,22 @@ use crate::trouble::Trouble;
 /// An interface at which the kernel takes no frames, as long as this is there.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held, not used")]
-pub(super) enum Shut {
+pub(crate) enum Shut {
     Program(Attachment),
     Chain(Socket),
 }
 
 impl Shut {
-    /// Shuts the interface `index`, called `name`.
+    /// Shuts the interface `index`, called `name`, by a `table` of that name if it takes one.
     ///
     /// # Errors
     /// When it cannot be done, with what mends it.
-    pub(super) fn new(index: u32, name: &str) -> Result<Self, Trouble> {
+    pub(crate) fn new(index: u32, name: &str, table: &str) -> Result<Self, Trouble> {
         let program = match Attachment::dropping(index) {
             Ok(program) => return Ok(Self::Program(program)),
             Err(e) => e,
         };
-        chain(index, name).map(Self::Chain).map_err(|chain| {
+        chain(table, name).map(Self::Chain).map_err(|chain| {
             let refused = |e: &io::Error| e.kind() == io::ErrorKind::PermissionDenied;
             let what = format!(
                 "{name}: this machine's own stack cannot be kept from what comes in there: {chain} \
@@ -47,11 +47,11 @@ impl Shut {
 }
 
 /// A table of nftables' that goes with the socket, with a chain that drops what comes in at an interface.
-fn chain(index: u32, name: &str) -> io::Result<Socket> {
+fn chain(table: &str, name: &str) -> io::Result<Socket> {
     let mut socket = Socket::new(NETLINK_NETFILTER)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&batch(index, name), 0)?;
+    socket.send(&batch(table, name), 0)?;
     // The kernel has answered by then: to each message, or why to none.
     for _ in 0..ANSWERS {
         let mut answer = Vec::with_capacity(1 << 13);
@@ -96,21 +96,20 @@ const HOOK_DEVICE: u16 = 3;
 const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 
-/// `table netdev bluewater-INDEX { flags owner; chain ingress { type filter hook ingress device NAME
+/// `table netdev TABLE { flags owner; chain ingress { type filter hook ingress device NAME
 /// priority …; policy drop; } }`, all or nothing.
-fn batch(index: u32, name: &str) -> Vec<u8> {
-    let table = format!("bluewater-{index}");
+fn batch(table: &str, name: &str) -> Vec<u8> {
     let hook = [
         attribute(HOOK_NUMBER, &INGRESS.to_be_bytes()),
         attribute(HOOK_PRIORITY, &i32::MIN.to_be_bytes()),
         attribute(HOOK_DEVICE, &text(name)),
     ];
     let new_table = [
-        attribute(TABLE_NAME, &text(&table)),
+        attribute(TABLE_NAME, &text(table)),
         attribute(TABLE_FLAGS, &TABLE_IS_OWNED.to_be_bytes()),
     ];
     let new_chain = [
-        attribute(CHAIN_TABLE, &text(&table)),
+        attribute(CHAIN_TABLE, &text(table)),
         attribute(CHAIN_NAME, &text("ingress")),
         attribute(CHAIN_HOOK | NESTED, &hook.concat()),
         attribute(CHAIN_POLICY, &DROP.to_be_bytes()),

@@ -1,7 +1,8 @@
 //! Fixed memory for packets: slots of one size, taken and given back in O(1).
 //!
-//! The memory is reserved when the arena is made; the system provides it as slots are first used,
-//! and the slot that was given back last is taken first, so that a short queue stays in the cache.
+//! The memory is reserved when the arena is made and touched as slots are first used, so that room for
+//! millions takes no time. The slot that was given back last is taken first, so that a short queue stays
+//! in the cache.
 
 use aqm::{Ack, Backlog, Carried, Cause};
 
@@ -20,47 +21,25 @@ impl Carried for Handle {
     }
 }
 
-/// The known facts of the packet in each slot. All start as 0, so the system provides the memory at first
-/// use, as for the packets: room for millions takes no time.
-#[derive(Debug)]
+/// What is known of the packet in a slot.
+#[derive(Clone, Copy, Default, Debug)]
 struct Kept {
-    length: Box<[u32]>,
-    /// Why it was marked here: a number of [`Cause::ALL`] and 1, or 0.
-    marked: Box<[u8]>,
-    /// What was queued when it arrived, if that was noted: packets and bytes.
-    found: [Box<[u64]>; 2],
-}
-
-impl Kept {
-    fn new(slots: usize) -> Self {
-        let zeros = || vec![0; slots].into_boxed_slice();
-        Self {
-            length: vec![0; slots].into_boxed_slice(),
-            marked: vec![0; slots].into_boxed_slice(),
-            found: [zeros(), zeros()],
-        }
-    }
-
-    /// Room for `slots`; of those that are there the first `used` stay.
-    fn grow(&mut self, slots: usize, used: usize) {
-        let mut new = Self::new(slots);
-        new.length[..used].copy_from_slice(&self.length[..used]);
-        new.marked[..used].copy_from_slice(&self.marked[..used]);
-        for (new, old) in new.found.iter_mut().zip(&self.found) {
-            new[..used].copy_from_slice(&old[..used]);
-        }
-        *self = new;
-    }
+    length: u32,
+    /// Why it was marked here.
+    marked: Option<Cause>,
+    /// What was queued when it arrived, if that was noted.
+    found: Backlog,
 }
 
 /// Memory for a fixed number of packets.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    bytes: Box<[u8]>,
+    /// How many slots there may be.
+    slots: usize,
     slot_size: usize,
-    kept: Kept,
-    /// Slots from here on were never used.
-    fresh: u32,
+    /// Of the slots that were ever used.
+    bytes: Vec<u8>,
+    kept: Vec<Kept>,
     /// Slots that were given back.
     free: Vec<u32>,
 }
@@ -69,14 +48,10 @@ impl Arena {
     /// Room for `slots` packets of at most `longest` bytes.
     pub(crate) fn new(slots: u32, longest: usize) -> Self {
         let slot_size = longest.next_multiple_of(64); // a cache line
-        let count = slots as usize;
-        Self {
-            bytes: vec![0; count * slot_size].into_boxed_slice(),
-            slot_size,
-            kept: Kept::new(count),
-            fresh: 0,
-            free: Vec::with_capacity(count),
-        }
+        let mut arena =
+            Self { slots: 0, slot_size, bytes: Vec::new(), kept: Vec::new(), free: Vec::new() };
+        arena.grow(slots);
+        arena
     }
 
     /// Whether the system gives so much memory.
@@ -92,17 +67,11 @@ impl Arena {
 
     /// Makes room for at least `slots` packets; those that are there keep their places.
     pub(crate) fn grow(&mut self, slots: u32) {
-        let count = slots as usize;
-        if count <= self.kept.length.len() {
-            return;
-        }
-        // Only what was ever used is copied; the rest is taken from the system as it is needed.
-        let mut bytes = vec![0; count * self.slot_size].into_boxed_slice();
-        let used = self.fresh as usize;
-        bytes[..used * self.slot_size].copy_from_slice(&self.bytes[..used * self.slot_size]);
-        self.bytes = bytes;
-        self.kept.grow(count, used);
-        self.free.reserve(count - self.free.len());
+        self.slots = self.slots.max(slots as usize);
+        // What is there is not copied where the system can move it (`mremap`).
+        self.bytes.reserve_exact((self.slots - self.kept.len()) * self.slot_size);
+        self.kept.reserve_exact(self.slots - self.kept.len());
+        self.free.reserve_exact(self.slots - self.free.len());
     }
 
     /// A copy of `packet`, or nothing if there is no room or it is too long.
@@ -110,48 +79,47 @@ impl Arena {
         if packet.len() > self.slot_size {
             return None;
         }
-        let slot = self.free.pop().or_else(|| {
-            let fresh = (self.fresh as usize) < self.kept.length.len();
-            fresh.then(|| {
-                self.fresh += 1;
-                self.fresh - 1
-            })
-        })?;
-        let place = slot as usize;
-        self.kept.length[place] = packet.len() as u32;
-        self.kept.marked[place] = 0;
+        let slot = self.free.pop().or_else(|| self.fresh())?;
+        self.kept[slot as usize] = Kept { length: packet.len() as u32, ..Kept::default() };
         self.packet_mut(slot).copy_from_slice(packet);
         Some(slot)
+    }
+
+    /// A slot that was never used, if there is one.
+    #[cold]
+    fn fresh(&mut self) -> Option<u32> {
+        let slot = self.kept.len();
+        (slot < self.slots).then(|| {
+            self.kept.push(Kept::default());
+            self.bytes.resize((slot + 1) * self.slot_size, 0);
+            slot as u32
+        })
     }
 
     /// The packet in `slot`.
     pub(crate) fn packet_mut(&mut self, slot: u32) -> &mut [u8] {
         let at = slot as usize * self.slot_size;
-        &mut self.bytes[at..at + self.kept.length[slot as usize] as usize]
+        &mut self.bytes[at..at + self.kept[slot as usize].length as usize]
     }
 
     /// Notes what was queued when the packet in `slot` arrived.
     pub(crate) fn find(&mut self, slot: u32, queued: Backlog) {
-        let [packets, bytes] = &mut self.kept.found;
-        packets[slot as usize] = queued.packets.into();
-        bytes[slot as usize] = queued.bytes;
+        self.kept[slot as usize].found = queued;
     }
 
     /// The backlog when the packet in `slot` arrived, if it was noted.
     pub(crate) fn found(&self, slot: u32) -> Backlog {
-        let [packets, bytes] = self.kept.found.each_ref().map(|found| found[slot as usize]);
-        Backlog { packets: packets as u32, bytes }
+        self.kept[slot as usize].found
     }
 
     /// Notes why the packet in `slot` was marked.
     pub(crate) fn mark(&mut self, slot: u32, cause: Cause) {
-        self.kept.marked[slot as usize] = cause as u8 + 1;
+        self.kept[slot as usize].marked = Some(cause);
     }
 
     /// Why the packet in `slot` was marked, if it was.
     pub(crate) fn marked(&self, slot: u32) -> Option<Cause> {
-        let number = self.kept.marked[slot as usize].checked_sub(1)?;
-        Cause::ALL.get(usize::from(number)).copied()
+        self.kept[slot as usize].marked
     }
 
     /// Gives a slot back.
@@ -162,7 +130,7 @@ impl Arena {
 
     /// Slots in use.
     pub(crate) fn used(&self) -> usize {
-        self.fresh as usize - self.free.len()
+        self.kept.len() - self.free.len()
     }
 }
 

@@ -4,6 +4,7 @@ use aqm::{AnyQdisc, Instant, Rng};
 use link::Impair;
 
 use super::spec::too_large;
+use super::tins::Tins;
 use super::{Link, Spec, SpecError, Wire};
 use crate::link::arena::{Arena, Handle};
 
@@ -59,11 +60,13 @@ impl Link {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
             self.queue.replace(queue, before);
+            let tins = || Tins::new(&next.spec, Instant::from_nanos(next.now));
+            (self.wire.tins, self.server.log_mut().tins) = (tins(), tins());
         }
         self.server.log_mut().arena.grow(next.slots);
         self.wire.flights.reserve(next.on_wire, next.spec.impairments.reorder);
         let changes = next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending;
-        let Wire { transmitter, flights, impair, sending } = &mut self.wire;
+        let Wire { transmitter, flights, impair, sending, .. } = &mut self.wire;
         if changes {
             transmitter.change_rate(next.spec.rate, &next.spec.sending);
             if next.spec.told_rate {

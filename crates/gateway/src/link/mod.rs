@@ -18,6 +18,7 @@ mod frames;
 mod pace;
 mod queues;
 mod spec;
+mod tins;
 
 use aqm::{Ack, Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
 use link::impair::Fate;
@@ -37,7 +38,8 @@ use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
 use spec::too_large;
-pub use spec::{Spec, SpecError};
+pub use spec::{Policing, Spec, SpecError};
+use tins::Tins;
 
 /// One direction between two interfaces. Time 0 is when it was made.
 pub struct Link {
@@ -80,10 +82,13 @@ struct Wire {
     impair: Option<Box<Impair>>,
     /// What was sent last.
     sending: Handle,
+    /// What was sent.
+    tins: Tins,
 }
 
 impl Exit<Handle> for Wire {
     fn send(&mut self, now: u64, meta: &Meta, handle: &mut Handle) -> u64 {
+        self.tins.count(meta, Instant::from_nanos(now), tins::Event::Sent);
         let soonest = self.transmitter.send(now, meta.len);
         self.sending = *handle;
         // After a change to a shorter delay nothing overtakes.
@@ -157,6 +162,8 @@ impl Link {
         let slots = spec.slots(delay, 0)?;
         Arena::fits(slots, longest).ok_or_else(|| too_large(slots))?;
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(SpecError::Queue)?;
+        let tins = || Tins::new(spec, Instant::ZERO);
+        let frames = Frames::new(Arena::new(slots, longest), tins());
         Ok(Self {
             spec: spec.clone(),
             layer,
@@ -164,12 +171,13 @@ impl Link {
             labels: spec.asks_for_labels(),
             acks: spec.asks_for_acks(),
             queue: Queues::new(queue),
-            server: Server::new(rng, true, 0, Frames::new(Arena::new(slots, longest))),
+            server: Server::new(rng, true, 0, frames),
             wire: Wire {
                 transmitter: spec.transmitter(),
                 flights: Flights::new(spec.on_wire(delay) as usize, spec.impairments.reorder),
                 impair: spec.impair().map(Box::new),
                 sending: Handle::default(),
+                tins: tins(),
             },
             seq: 0,
             delivered: DecisionHash::default(),
@@ -332,6 +340,11 @@ impl Link {
     /// What the wire did to packets that were sent, if it impairs them.
     pub fn impaired(&self) -> Option<Impaired> {
         self.wire.impair.as_ref().map(|impair| impair.count())
+    }
+
+    /// What each tin carried since the queue discipline began, if it is CAKE.
+    pub fn tins(&self) -> Option<serde_json::Value> {
+        self.wire.tins.told(&self.server.log().tins)
     }
 
     /// What happened beside the queue.

@@ -3,8 +3,9 @@
 use aqm::About;
 use aqm::any::BuildError;
 use aqm::framing::Cells;
+use aqm::param::ConfigError;
 use aqm::told::Rates;
-use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng};
+use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng, Size};
 use link::varying::{LEAST_TOLD, told, told_at};
 use link::{Impair, Impairments, Sending, Transmitter};
 
@@ -33,6 +34,17 @@ pub struct Spec {
     pub impairments: Impairments,
     /// Whether the queue learns each new rate.
     pub told_rate: bool,
+    /// What limits the rate at which packets may come to the queue.
+    pub policer: Option<Policing>,
+}
+
+/// What a policer before a queue lets pass.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Policing {
+    /// Rate.
+    pub rate: Rate,
+    /// At once, after a pause.
+    pub burst: Size,
 }
 
 /// Why there can be no such link.
@@ -58,6 +70,7 @@ impl Spec {
             sending: Sending::default(),
             impairments: Impairments::default(),
             told_rate: false,
+            policer: None,
         }
     }
 
@@ -144,7 +157,17 @@ impl Spec {
         let mut rng = Rng::new(self.seed, stream);
         let env = self.env(now, self.rate_at(now));
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
+        let mut queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
+        if let Some(Policing { rate, burst }) = self.policer {
+            let settings = [("rate", rate.to_string()), ("burst", burst.to_string())];
+            let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
+            queue = queue.filtered(POLICER, &settings, &env, &mut rng).map_err(|e| match e {
+                BuildError::Config(e) => {
+                    BuildError::Config(ConfigError { key: "policer-burst", ..e })
+                }
+                other => other,
+            })?;
+        }
         Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
     }
 
@@ -207,6 +230,9 @@ impl Spec {
 
 /// Bytes.
 const ETHERNET_HEADER: i32 = 14;
+
+/// The filter's name in the library.
+const POLICER: &str = "policer";
 
 pub(super) fn too_large(slots: u32) -> SpecError {
     SpecError::Beyond(format!("memory for the {slots} packets that buffer and wire can hold"))

@@ -55,6 +55,48 @@ fn a_burst_leaves_one_transmission_apart() {
     assert!(l.check());
 }
 
+/// Of two packets of each codepoint one is sent and one waits; what came before CAKE is not counted.
+#[test]
+fn what_each_tin_of_cake_carries_is_counted() {
+    let mut l = link(Rate::from_mbit(8), Duration::ZERO, "droptail");
+    let packet = |dscp: u8| {
+        let mut packet = udp(0, u16::from(dscp), Ecn::NotEct, 1000);
+        packet[1] = dscp << 2;
+        packet
+    };
+    l.arrive(0, &packet(46));
+    assert_eq!(l.tins(), None);
+    let cake = Spec {
+        limit: Limit::packets(4).unwrap(),
+        ..spec(Rate::from_mbit(8), Duration::ZERO, "cake")
+    };
+    change(&mut l, 0, &cake).unwrap();
+    // Expedited forwarding, background, and default forwarding, which has the longest queue.
+    for dscp in [46, 8, 0, 0, 0] {
+        l.arrive(1, &packet(dscp));
+    }
+    l.deliver(4_500_000, |_| ());
+    let counts = |key: &str| {
+        let all = l.tins().unwrap();
+        ["best-effort", "background", "latency-sensitive"].map(|tin| all[key][tin].clone())
+    };
+    assert_eq!(counts("packets"), [2, 1, 1]);
+    assert_eq!(counts("bytes"), [2000, 1000, 1000]);
+    assert_eq!(counts("drops"), [1, 0, 0]);
+    assert_eq!(counts("marks"), [0, 0, 0]);
+    let waited: f64 = counts("sojourn_s").iter().map(|s| s.as_f64().unwrap()).sum();
+    // Four packets wait for 1, 2, 3 and 4 ms, each less the 1 ns by which it came later.
+    assert!((waited - 10e-3 + 4e-9).abs() < 1e-12, "{waited}");
+    // Another one begins anew.
+    change(
+        &mut l,
+        5_000_000,
+        &Spec { params: vec![("diffserv".into(), "besteffort".into())], ..cake },
+    )
+    .unwrap();
+    assert_eq!(l.tins().unwrap()["packets"], serde_json::json!({"best-effort": 0}));
+}
+
 /// However late the caller comes, packets leave as of their time: a second burst that arrives
 /// before the first was looked at is sent right behind it.
 #[test]

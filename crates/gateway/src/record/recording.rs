@@ -11,7 +11,7 @@ use scenario::varies::Probability;
 use serde_json::Value;
 
 use super::format::{Version, broken, read_json, read_varint};
-use crate::link::Spec;
+use crate::link::{Policing, Spec};
 use crate::options::MEAN_PACKETS;
 
 /// A recording that is being read.
@@ -150,6 +150,13 @@ fn spec(value: &Value) -> Option<Spec> {
             corrupt: some::<Probability>(&value["corrupt"])?.0,
         },
         told_rate: value["told_rate"].as_bool().unwrap_or_default(),
+        policer: match &value["policer"] {
+            Value::Null => None,
+            policer => Some(Policing {
+                rate: policer["rate"].as_str()?.parse().ok()?,
+                burst: policer["burst"].as_str()?.parse().ok()?,
+            }),
+        },
     })
 }
 

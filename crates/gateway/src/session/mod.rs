@@ -289,6 +289,12 @@ impl Session {
                 Request::Show {} => Ok(self.state(report::TOP, false)),
                 Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),
                 Request::Renew(renewal) => self.renew(renewal).map(Value::from),
+                Request::Note(event) => {
+                    let mut line = (**event).clone();
+                    line["time_s"] = json!(self.forwarder.now() as f64 / 1e9);
+                    self.line(&line);
+                    Ok(Value::Null)
+                }
                 Request::Set(change) => {
                     self.change(change).map(|()| self.state(report::TOP, false))
                 }

@@ -233,6 +233,30 @@ fn the_host_behind_the_ports_is_out_of_reach() {
     }
 }
 
+/// A rule of nftables is for an interface by name; one that is renamed is closed under its new name.
+#[test]
+fn a_renamed_port_is_closed_under_its_new_name() {
+    if !interfaces_allowed() {
+        return;
+    }
+    // Root of a user namespace has nftables alone.
+    let said = scratch("said");
+    let output = Command::new("unshare")
+        .args(["-rn", "sh", "exposed.sh", GATEWAY, "shut", "--plane", "packet"])
+        .env("RENAME", &said)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
+        .output()
+        .unwrap();
+    _ = fs::remove_file(&said);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        return skipped(&format!("an interface that is up cannot be renamed: {errors}"));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{errors}");
+    assert!(errors.contains("warning: lan is called elsewhere now"), "{errors}");
+}
+
 /// Without the right to do it, or a kernel that has it, nothing starts but where that is asked for.
 #[test]
 fn a_port_that_cannot_be_shut_is_refused() {

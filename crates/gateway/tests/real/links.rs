@@ -190,6 +190,66 @@ fn datagrams_are_counted_at_both_ends() {
     }
 }
 
+/// 5 Mb/s of datagrams before a policer of 2 Mb/s: what passes in a window is at most its rate and a burst,
+/// on a busy machine less; all that is missing was policed. It can be changed, and taken away.
+#[test]
+fn a_policer_lets_its_rate_pass() {
+    if !allowed() {
+        return;
+    }
+    let options = "testbed --rate 20mbit --flows 0 --udp 5mbit --policer 2mbit --policer-burst 15kB \
+                   --down-policer none --duration 2s --warmup 500ms";
+    let output = gateway(options, &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let up = &measured["queues"][0];
+    let number = |key: &str| up[key].as_f64().unwrap();
+    let most = 2e6 * number("measured_s") + 8.0 * 15_000.0;
+    let passed = 8.0 * number("departures_bytes");
+    assert!((most / 4.0..=most).contains(&passed), "{passed} of {most} bit: {up}");
+    assert!(number("drops_policed") > 100.0, "{up}");
+    assert_eq!(up["drops"], up["drops_policed"], "{up}");
+
+    let log = scratch("log");
+    let flood = "python3 -c '
+import socket, sys
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(300):
+    udp.sendto(bytes(972), (\"100.64.0.2\", 9))
+'";
+    let script = format!(
+        "g=\"{GATEWAY} ctl $BLUEWATER_NAME\"
+         {flood}; sleep 0.3; $g show
+         $g set --policer-burst 1200B >&- || exit 11; {flood}; sleep 0.3; $g show
+         $g set --policer none >&- || exit 12; {flood}; sleep 0.3; $g show
+         $g set --policer-burst 9kB && exit 13; true"
+    );
+    let output = Command::new(GATEWAY)
+        .args("shell --quiet --rate 100mbit --policer 10kbit --policer-burst 15kB --log".split(' '))
+        .arg(&log)
+        .args(["--buffer", "1000p", "--", "sh", "-c", &script])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("--policer-burst 9kB: there is no policer"), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let shown: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let policed =
+        shown.iter().map(|state| state["queues"][0]["drops"]["policed"].as_u64().unwrap());
+    let policed: Vec<u64> = policed.collect();
+    // Of each 300 packets of 1000 bytes a burst passes, of 15 or one, and what 10 kbit/s let pass meanwhile.
+    assert!((280..=285).contains(&policed[0]), "{policed:?}");
+    assert!((297..=299).contains(&(policed[1] - policed[0])), "{policed:?}");
+    assert_eq!(policed[2], policed[1]);
+    let policers: Vec<_> =
+        shown.iter().map(|state| &state["queues"][0]["policer"]["burst"]).collect();
+    assert_eq!(policers, [&Value::from("15kB"), &Value::from("1200B"), &Value::Null]);
+    let (_, [summary, _]) = read(&log);
+    assert_eq!(summary["drops_policed"], policed[2], "{summary}");
+}
+
 /// While nothing comes, the gateway sleeps: 2 s with an algorithm that has a timer (15 ms) take less
 /// than a tenth of them on the processor. Fields 14 and 15 of `stat` are in 1/100 s.
 #[test]

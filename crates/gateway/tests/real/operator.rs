@@ -18,6 +18,7 @@ fn operated(options: &str, script: &str) -> Output {
          ip link add lan type veth peer name x; ip link add wan type veth peer name y
          for i in lan wan x y; do ip link set $i up; done
          $g run --rate 1mbit --lan lan --wan wan --name $name {options} & run=$!
+         trap 'kill $run 2>&-' EXIT
          while kill -0 $run 2>&-; do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
          end() {{ kill -INT $run; wait $run; }}
          {script}"
@@ -537,6 +538,74 @@ fn a_folder_that_others_can_write_to_is_not_trusted() {
     fs::remove_dir_all(&runtime).unwrap();
 }
 
+/// A cable that is pulled at one port is noticed behind the other, and put back, too; what was taken down
+/// is taken up whatever becomes of the gateway. Where that is not wanted it is only said.
+#[test]
+fn the_loss_of_a_carrier_is_passed_on() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let has = "has() { ip -o link show $1 | grep -q LOWER_UP; }
+        soon() { for i in $(seq 100); do \"$@\" && return; sleep 0.05; done; false; }
+        soon_not() { for i in $(seq 100); do \"$@\" || return 0; sleep 0.05; done; false; }";
+    let log = scratch("log");
+    let options = format!("--quiet --log {}", log.display());
+    let script = format!(
+        "{has}
+        ip link set x down; soon_not has y || exit 11
+        ip link set x up; soon has y || exit 12; soon has x || exit 13
+        sleep 1
+        ip link set y down; soon_not has x || exit 14
+        ip link set y up; soon has x || exit 15; soon has y || exit 16
+        sleep 1
+        printf 'link set x down\nlink set y down\n' | ip -batch -; sleep 0.5
+        printf 'link set y up\nlink set x up\n' | ip -batch -; soon has x || exit 17; soon has y || exit 18
+        $g ctl $name show >&- || exit 19; end"
+    );
+    let (_, errors) = well(&operated(&options, &script));
+    for words in [
+        "warning: lan has lost its carrier: wan is taken down",
+        "warning: lan has a carrier again: wan is taken up",
+        "warning: wan has lost its carrier: lan is taken down",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+    let (lines, _) = read(&log);
+    let event = lines.iter().find(|line| line["event"] == "carrier").unwrap();
+    assert_eq!((&event["interface"], &event["carrier"]), (&"lan".into(), &false.into()));
+    assert_eq!((&event["down"], event["time_s"].is_number()), (&"wan".into(), true));
+
+    let killed = "ip link set x down; soon_not has y || exit 11
+        kill -KILL $run; wait $run; soon has y";
+    well(&operated("--quiet", &format!("{has}\n{killed}")));
+
+    let kept = "ip link set x down; sleep 1; has y || exit 11; end";
+    let (_, errors) = well(&operated("--quiet --keep-carrier", &format!("{has}\n{kept}")));
+    assert!(errors.contains("warning: lan has lost its carrier\n"), "{errors}");
+}
+
+/// Room for two million packets a way takes no memory, and so no time, before they come: neither at the
+/// start nor with a change. Touched, its least part would take 100 MB. (A discipline that remembers a flow for
+/// each packet that may wait, as DRR does, takes the memory for that.)
+#[test]
+fn a_huge_buffer_takes_memory_as_it_is_used() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "resident() { grep VmHWM /proc/$run/status; }
+        resident
+        for aqm in droptail sfb dualpi2 fq-codel fq-pie sfq cake red-pd; do
+            $g ctl $name set --aqm $aqm --buffer 1900000p >&- || exit 11
+            resident
+        done
+        end";
+    let (text, _) = well(&operated("--quiet --buffer 2000000p --plane packet", script));
+    let kilobytes: Vec<u32> =
+        text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(kilobytes.len(), 9, "{text}");
+    assert!(kilobytes.iter().all(|&kb| kb < 60_000), "{text}");
+}
+
 /// Whatever rights it has given up and however it ends, the socket's name goes.
 #[test]
 fn sockets_are_removed() {
@@ -590,6 +659,7 @@ fn idle_and_slow_connections_do_not_hold_up_a_scrape() {
     assert!(late.ends_with("# EOF\n"), "{late}");
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    assert!(text.contains("bluewater_drops_total{queue=\"up\",cause=\"policed\"} 0\n"), "{text}");
     for way in ["up", "down"] {
         let last = format!("bluewater_sojourn_seconds_bucket{{le=\"+Inf\",queue=\"{way}\"}} ");
         assert!(text.contains(&last), "{last} is not in\n{text}");

@@ -1,5 +1,6 @@
 //! Scenarios that are allowed, the errors of others, and how a scenario is written again.
 
+mod event;
 mod network;
 mod traffic;
 

@@ -1,6 +1,9 @@
 //! What is carried: each application with its keys, their defaults, ranges and documentation.
 
-use aqm::units::Size;
+use std::fmt;
+use std::str::FromStr;
+
+use aqm::units::{Size, TextError};
 use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{GroupSpec, Place, Spread};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::text::Text;
+use crate::text::{Quantity, Text};
 
 /// What is carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +27,8 @@ pub enum AppName {
     Exponential,
     /// `cbr` only: on and off periods of one fixed length.
     Periodic,
+    /// At rates that change at given times.
+    Schedule,
     /// Web sessions, each a flow of the group: again and again a page of `objects` objects, each asked
     /// for and sent over a connection of its own, `connections` at a time; then time to think. Requests
     /// have 40 bytes and go against the data.
@@ -39,6 +44,7 @@ impl AppName {
             Self::Pareto => "pareto",
             Self::Exponential => "exponential",
             Self::Periodic => "periodic",
+            Self::Schedule => "schedule",
             Self::Web => "web",
         }
     }
@@ -58,6 +64,8 @@ pub enum App {
     Exponential(Exponential),
     /// On and off periods of one fixed length.
     Periodic(Periodic),
+    /// At rates that change at given times.
+    Schedule(Schedule),
     /// Web sessions.
     Web(Web),
 }
@@ -134,6 +142,56 @@ pub struct Periodic {
     pub off: Text<Duration>,
 }
 
+/// Keys of `schedule`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "schedule")]
+pub struct Schedule {
+    /// Times since the flow's start, ascending from `0s`, and what is offered from each on: a rate, or `max`
+    /// for as much as TCP can send. What was not sent before the next step is withdrawn.
+    pub steps: Vec<(Text<Duration>, Text<Offer>)>,
+}
+
+/// What an application offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer {
+    /// As much as can be sent.
+    Max,
+    /// A rate; `None` for nothing.
+    Rate(Option<Rate>),
+}
+
+impl FromStr for Offer {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let number =
+            text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '/').trim_end();
+        if text == "max" {
+            Ok(Self::Max)
+        } else if !number.is_empty() && number.chars().all(|c| c == '0' || c == '.') {
+            Ok(Self::Rate(None))
+        } else {
+            let refused = |e| TextError { allowed: Self::ABOUT, ..e };
+            text.parse().map(|rate| Self::Rate(Some(rate))).map_err(refused)
+        }
+    }
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Max => f.write_str("max"),
+            Self::Rate(None) => f.write_str("0bit"),
+            Self::Rate(Some(rate)) => rate.fmt(f),
+        }
+    }
+}
+
+impl Quantity for Offer {
+    const NAME: &'static str = "Offer";
+    const ABOUT: &'static str = "a rate, 4mbit, 0bit for nothing, or max";
+    const PATTERN: &'static str = r"^(max|\d+(\.\d+)? ?([kKmMgGtT]?bit(/s)?|[KMGT]bps|[kMG]?B/s))$";
+}
+
 /// Keys of `web`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "web")]
@@ -178,6 +236,16 @@ impl App {
                     if !(Duration::from_nanos(1)..=LONGEST).contains(&value.0) {
                         return at.refuse(key, &format!("1ns … {LONGEST}"));
                     }
+                }
+                Ok(())
+            }
+            Self::Schedule(Schedule { steps }) => {
+                let begins = steps.first().is_some_and(|step| step.0.0 == Duration::ZERO);
+                let ascends = steps.is_sorted_by(|a, b| a.0.0 < b.0.0);
+                let ends = steps.last().is_some_and(|step| step.0.0 <= LONGEST);
+                if !(begins && ascends && ends) {
+                    return at
+                        .refuse("steps", &format!("times that ascend from 0s, up to {LONGEST}"));
                 }
                 Ok(())
             }

@@ -11,7 +11,7 @@ use serde_json::json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Web};
+use super::app::{App, AppName, Exponential, Finite, Pareto, Periodic, Schedule, Web};
 use super::owner::{Owner, Table, keys_of, read};
 use super::transport::{Transport, TransportName, pattern};
 use super::{GroupSpec, Place, TrafficSpec};
@@ -44,6 +44,7 @@ static OWNERS: LazyLock<Vec<Owner>> = LazyLock::new(|| {
         Owner::new::<Pareto>("app", vec!["pareto"]),
         Owner::new::<Exponential>("app", vec!["exponential"]),
         Owner::new::<Periodic>("app", vec!["periodic"]),
+        Owner::new::<Schedule>("app", vec!["schedule"]),
         Owner::new::<Web>("app", vec!["web"]),
     ]);
     owners
@@ -111,6 +112,7 @@ fn read_group(at: &Place, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
         AppName::Pareto => App::Pareto(read(of_app)?),
         AppName::Exponential => App::Exponential(read(of_app)?),
         AppName::Periodic => App::Periodic(read(of_app)?),
+        AppName::Schedule => App::Schedule(read(of_app)?),
         AppName::Web => App::Web(read(of_app)?),
     };
     Ok(TrafficSpec { group, transport, app })

@@ -16,7 +16,9 @@ use aqm::{Duration, Label};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use app::{App, AppName, Exponential, Finite, Pareto, Periodic, UnsentName, Web};
+pub use app::{
+    App, AppName, Exponential, Finite, Offer, Pareto, Periodic, Schedule, UnsentName, Web,
+};
 pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
@@ -64,53 +66,54 @@ pub struct GroupSpec {
     /// How many flows; for a `trace`, the number in its file.
     #[serde(default = "one")]
     pub flows: u32,
-    /// A name for addresses and ports. To a queue, flows of groups with the same `identity` are the same
-    /// flows: first and first, second and second. Without it each flow has its own.
+    /// Groups with the same `identity` look like the same flows to a queue: first with first,
+    /// second with second. Without it each flow has addresses and ports of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// How often its flows change ports; to a queue they are then new flows.
+    /// How often its flows change ports; queues then see new flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
-    /// The codepoint of its packets, acknowledgements included, such as `EF` or `46`; CS0 if not given.
-    /// `cake` and `wred` use it; other queues ignore it.
+    /// The codepoint (DSCP) of its data packets and of their acknowledgements, such as `EF`, `AF41` or
+    /// `46`; CS0 if not given. `cake` and `wred` use it; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
-    /// The number of the sending host, 0 … 8191, for `cake`, which shares among hosts; 0 if not given. It is
-    /// only a label, independent of the node; other queues ignore it.
+    /// A label for `cake`, which shares among hosts: the number of the sending host, 0 … 8191; 0 if
+    /// not given. It does not change the node, and other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
-    /// The number of the receiving host, as `host`.
+    /// As `host`, for the receiving host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
-    /// How data is carried. TCP with a congestion controller of your own: `python:FILE:CLASS`, from the
+    /// How data is carried, or your own congestion controller for TCP: `python:FILE:CLASS`, from the
     /// scenario's folder, or `rust:NAME`.
     pub transport: TransportChoice,
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the network preset's left side. With `*` for the
-    /// number of a bottleneck, here and in `to`, as in `s*.0`, each bottleneck gets a copy of the group.
+    /// Nodes to send from; each flow draws one. Without it the network preset's left side. A `*`
+    /// here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each bottleneck gets
+    /// a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// Nodes to send to; each flow draws one. Without it the network preset's right side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, the time of its
-    /// first packet.
+    /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, when
+    /// its first packet comes.
     #[serde(default = "at_once")]
     pub start: Text<Span>,
     /// When it stops; by default at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text<Duration>>,
-    /// Flows join in steps; a flow starts at its step plus `start`.
+    /// Flows join in steps: a flow starts at its step plus `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Length of data packets on the wire, 40 … 65535 bytes, 1500 with a TCP `preset`; for a `trace`, their
-    /// mean.
+    /// Length of data packets on the wire, 40 … 65535 bytes; 1500 with a TCP `preset`. For a
+    /// `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable; for a `trace`, also packets that are not ECN-capable in its
-    /// file.
+    /// Whether data packets are ECN-capable; for a `trace`, also those that are not ECN-capable in
+    /// its file.
     #[serde(default)]
     pub ecn: bool,
 }

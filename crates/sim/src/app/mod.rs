@@ -2,6 +2,8 @@
 
 pub(crate) mod web;
 
+use std::sync::Arc;
+
 use aqm::Rng;
 
 /// The distribution of the lengths of on and off periods.
@@ -35,7 +37,7 @@ pub enum Unsent {
 }
 
 /// What the flows of a group have to send.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum App {
     /// More than can ever be sent.
     Infinite,
@@ -64,9 +66,15 @@ pub enum App {
         /// Length of an off period, ns.
         off: u64,
     },
+    /// Steps: the time since the flow's start (ns), and the time between packets from then on, 0 for as fast
+    /// as the transport can, [`NOTHING`] for none.
+    Schedule(Arc<[(u64, u64)]>),
     /// Web sessions: requests for pages of objects.
     Web(Objects),
 }
+
+/// In place of a time between packets: there are none.
+pub const NOTHING: u64 = u64::MAX;
 
 /// What a web session fetches.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -86,6 +94,11 @@ pub struct Objects {
 }
 
 impl App {
+    /// Whether its flows have an [`OnOff`].
+    pub(crate) fn comes_and_goes(&self) -> bool {
+        matches!(self, Self::OnOff { .. } | Self::Schedule(_))
+    }
+
     /// The first time from `time` on (ns since the flow's start) at which a datagram may be sent.
     pub fn next_on(&self, time: u64) -> u64 {
         let &Self::Periodic { on, off } = self else { return time };
@@ -94,11 +107,18 @@ impl App {
     }
 }
 
-/// An application's state in an on/off flow.
+/// An application's state in an on/off flow, or one with a schedule.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     rng: Rng,
     on: bool,
+    /// Time between packets, ns; as in [`App::Schedule`].
+    gap: u64,
+    /// With a schedule: when it began, ns, and its next step.
+    began: u64,
+    next: usize,
+    /// Another time between packets, up to the end of the present step, ns.
+    instead: Option<(u64, u64)>,
     /// When the present period ends, ns.
     ends: u64,
     /// When the next packet is given while on, ns.
@@ -121,7 +141,45 @@ pub enum Step {
 impl OnOff {
     /// An application that has not begun.
     pub fn new(rng: Rng) -> Self {
-        Self { rng, on: false, ends: 0, gives: u64::MAX, left: 0 }
+        Self {
+            rng,
+            on: false,
+            gap: 0,
+            began: 0,
+            next: 0,
+            instead: None,
+            ends: 0,
+            gives: u64::MAX,
+            left: 0,
+        }
+    }
+
+    /// Time between packets, ns; as in [`App::Schedule`].
+    pub fn gap(&self) -> u64 {
+        self.gap
+    }
+
+    /// From `now` (ns) to the end of the present step of a schedule it has another time between packets.
+    pub(crate) fn change(&mut self, now: u64, gap: u64) {
+        let ends = self.instead.map_or(self.ends, |(_, ends)| ends);
+        (self.instead, self.ends) = (Some((gap, ends)), now);
+    }
+
+    /// The next step of a schedule, or another time between packets, begins at `now`.
+    fn begin(&mut self, now: u64, steps: &[(u64, u64)]) -> Step {
+        if self.next == 0 {
+            self.began = now;
+        }
+        if let Some((gap, ends)) = self.instead.take() {
+            (self.gap, self.ends) = (gap, ends);
+        } else {
+            self.gap = steps.get(self.next).map_or(NOTHING, |step| step.1);
+            self.next += 1;
+            let next = steps.get(self.next);
+            self.ends = next.map_or(u64::MAX, |step| self.began.saturating_add(step.0));
+        }
+        self.gives = if matches!(self.gap, 0 | NOTHING) { u64::MAX } else { now };
+        if self.gap == 0 { Step::Offer(u32::MAX) } else { Step::Withdraw }
     }
 
     /// When the present period ends, ns.
@@ -136,20 +194,26 @@ impl OnOff {
 
     /// The packets that were given up to `now` and not taken yet: a sender that has others to send
     /// needs no event for each.
-    pub fn given(&mut self, now: u64, gap: u64) -> u32 {
+    pub fn given(&mut self, now: u64) -> u32 {
         let now = now.min(self.ends.saturating_sub(1));
         if self.gives > now {
             return 0;
         }
-        let packets = (now - self.gives) / gap + 1;
-        self.gives += packets * gap;
+        let packets = (now - self.gives) / self.gap + 1;
+        self.gives += packets * self.gap;
         u32::try_from(packets).unwrap_or(u32::MAX)
     }
 
     /// Does what is due at `now`; the first call begins an on period.
     pub fn step(&mut self, now: u64, app: &App) -> Step {
-        let &App::OnOff { periods, on, off, gap, unsent } = app else { return Step::Nothing };
-        let given = self.given(now, gap);
+        let given = self.given(now);
+        let (periods, on, off, gap, unsent) = match *app {
+            App::OnOff { periods, on, off, gap, unsent } => (periods, on, off, gap, unsent),
+            App::Schedule(_) if self.ends > now => return Step::Offer(given),
+            App::Schedule(ref steps) => return self.begin(now, steps),
+            _ => return Step::Nothing,
+        };
+        self.gap = gap;
         if self.ends > now {
             return Step::Offer(given);
         }
@@ -163,7 +227,7 @@ impl OnOff {
             (true, 0, _) => Step::Offer(u32::MAX),
             (true, _, _) => {
                 self.gives = now + self.left;
-                Step::Offer(self.given(now, gap))
+                Step::Offer(self.given(now))
             }
             (false, 0, _) | (false, _, Unsent::Withdraw) => Step::Withdraw,
             (false, _, Unsent::Backlog) => Step::Offer(given),
@@ -265,6 +329,22 @@ mod tests {
         }
         let share = f64::from(packets) * 1e7 / on as f64;
         assert!((share - 1.0).abs() < 0.001, "{share}");
+    }
+
+    /// A packet each 10 ns, as many as can be from 100 ns on, none from 200 ns on; and none at 25 ns for a while.
+    #[test]
+    fn a_schedule_has_its_rates() {
+        let app = App::Schedule([(0, 10), (100, 0), (200, NOTHING)].into());
+        let mut state = OnOff::new(Rng::new(1, 1));
+        assert_eq!((state.step(5, &app), state.gap(), state.ends()), (Step::Withdraw, 10, 105));
+        assert_eq!((state.given(5), state.given(24), state.gives()), (1, 1, 25));
+        state.change(25, NOTHING);
+        assert_eq!((state.step(25, &app), state.ends(), state.given(60)), (Step::Withdraw, 105, 0));
+        state.change(60, 20);
+        assert_eq!((state.step(60, &app), state.ends(), state.given(99)), (Step::Withdraw, 105, 2));
+        assert_eq!((state.step(105, &app), state.ends()), (Step::Offer(u32::MAX), 205));
+        assert_eq!((state.step(205, &app), state.ends()), (Step::Withdraw, u64::MAX));
+        assert_eq!((state.given(1_000_000), state.gives()), (0, u64::MAX));
     }
 
     /// Asked at each packet, at the period's end only, or now and then: the packets are the same.

@@ -45,6 +45,11 @@ impl EventList {
         self.links.look();
     }
 
+    /// Nothing at this time or later is asked for, ns.
+    pub(crate) fn end(&self) -> u64 {
+        self.links.time_of(self.links.end)
+    }
+
     /// Nothing comes before it, ns.
     #[inline(always)]
     pub(crate) fn time(&self) -> u64 {

@@ -146,6 +146,11 @@ impl ImpairedWire {
         }
     }
 
+    /// The wire, to change it.
+    pub(super) fn wire(&mut self) -> &mut Impair {
+        &mut self.impair
+    }
+
     /// What happened in the window of measurement.
     pub(crate) fn passed(&self) -> Passed {
         let (all, before) = (self.all(), self.before);

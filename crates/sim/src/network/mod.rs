@@ -24,7 +24,8 @@ mod managed;
 mod path;
 mod wires;
 
-use link::{DecisionHash, NEVER};
+use aqm::{Framing, Rate};
+use link::{DecisionHash, Impair, NEVER, Sending};
 
 use crate::event::{EventList, Timetable};
 use crate::packet::{Packet, SHORTEST_PACKET};
@@ -134,6 +135,13 @@ impl Network {
     /// Events at `end` (ns, at most the horizon) or later do not matter.
     pub fn set_end(&mut self, end: u64) {
         self.wires.events.set_end(end);
+    }
+
+    /// Nothing at `end` (ns) or later is asked for, as before of what is later still.
+    pub(crate) fn end_by(&mut self, end: u64) {
+        if end < self.wires.events.end() {
+            self.set_end(end);
+        }
     }
 
     /// Moves packets until something happens that the network does not see to, and takes out the
@@ -407,6 +415,19 @@ impl Network {
     pub fn restart_measurement(&mut self, now: u64) {
         self.queues.iter_mut().flatten().for_each(|queue| queue.restart_measurement(now));
         self.impaired.iter_mut().flatten().for_each(|impaired| impaired.restart_measurement());
+    }
+
+    /// A link sends at another rate from now on; what is being sent keeps its time. Only if links are not
+    /// folded.
+    pub(crate) fn change_rate(&mut self, link: usize, rate: Rate, framing: Framing) {
+        let sending = Sending { rates: None, framing };
+        self.wires.lines[link].transmitter.change_rate(rate, &sending);
+    }
+
+    /// The wire of a link, if it may change.
+    pub(crate) fn wire(&mut self, link: usize) -> Option<&mut Impair> {
+        let mut wires = self.impaired.iter_mut().flatten();
+        wires.find(|impaired| impaired.of == link).map(|impaired| impaired.wire())
     }
 
     /// What the wire of a link did to packets in the window of measurement, if it impairs them.

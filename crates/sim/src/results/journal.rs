@@ -91,6 +91,9 @@ impl Drawn {
 /// Of two packets with the same key either may be taken for the other.
 type Key = (u32, u32, u8, &'static str, Instant);
 
+/// Fewer rows wait for more: a table costs its reader more than ten rows.
+const BATCH: usize = 10_000;
+
 /// Writes down what happens at one queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
@@ -135,10 +138,15 @@ impl Journal {
         self.notes = notes;
     }
 
-    /// The rows that are ready, or all if nothing more will happen; they are not given again.
+    /// The rows that are ready, none while they are few; or all if nothing more will happen. They are
+    /// not given again.
     pub(crate) fn drain(&mut self, all: bool) -> Table {
         let open = |row: &Row| row.fate == Fate::Queued;
-        let ready = self.rows.iter().position(open).filter(|_| !all).unwrap_or(self.rows.len());
+        let ready = match all {
+            true => self.rows.len(),
+            false if self.rows.len() < BATCH => 0,
+            false => self.rows.iter().position(open).unwrap_or(self.rows.len()),
+        };
         table(&self.rows.drain(..ready).collect::<Vec<_>>(), &self.names)
     }
 

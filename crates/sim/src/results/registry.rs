@@ -104,12 +104,13 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 14] = [
+pub const TABLES: [&TableSpec; 15] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
     &GROUPS,
     &FLOW_SERIES,
+    &CONTROL,
     &DELAYS,
     &FLOW_DELAYS,
     &TRANSFERS,
@@ -161,24 +162,32 @@ pub const QUEUES: TableSpec = TableSpec {
     columns: &[
         text(&["queue"], "The link, as `A->B`."),
         text(&["aqm"], "The queue discipline."),
-        count(&["arrivals", "departures"], "packets", "See above."),
+        count(
+            &["arrivals", "departures"],
+            "packets",
+            "Packets handed to the queue, and packets that the transmitter took.",
+        ),
         count(&["drops"], "packets", "Drops of all causes."),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets whose CE bit this queue set."),
         count(
             &["arrivals_bytes", "departures_bytes", "drops_bytes"],
             "bytes",
-            "The same in bytes.",
+            "Arrivals, departures and drops in bytes.",
         ),
         real(
             &["loss"],
             "0 … 1",
-            "`drops / arrivals`; if more were dropped than arrived, because packets from before the window were dropped in it, `drops / (departures + drops)`; 0 without drops.",
+            "`drops / arrivals`; where more were dropped than arrived, because packets from before the window were dropped in it, `drops / (departures + drops)`; 0 without drops.",
         ),
         real(
             &["mark_rate"],
             "0 … 1",
-            "`marks / arrivals`; if more were marked than arrived, marks divided by the packets that left, as in `loss`.",
+            "`marks / arrivals`; where more were marked than arrived, `marks / (departures + drops)`.",
         ),
         real(
             &["throughput_bps"],
@@ -188,9 +197,13 @@ pub const QUEUES: TableSpec = TableSpec {
         real(
             &["utilisation"],
             "0 … 1",
-            "Share of the window in which the link was sending: `1 − idle_fraction`.",
+            "Share of the measured window in which the link was sending: `1 − idle_fraction`.",
         ),
-        real(&["idle_fraction"], "0 … 1", "Share of the window in which the link sent nothing."),
+        real(
+            &["idle_fraction"],
+            "0 … 1",
+            "Share of the measured window in which the link sent nothing.",
+        ),
         count(
             &["idle_periods"],
             "",
@@ -209,31 +222,31 @@ pub const QUEUES: TableSpec = TableSpec {
         count(
             &["queue_max_packets"],
             "packets",
-            "The greatest length that lasted longer than zero seconds.",
+            "The greatest length that lasted longer than 0 s.",
         ),
         real(&["delay_mean_s"], "s", "Mean time in the queue of the packets that departed."),
         real(
             &["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "Quantiles and maximum of that time.",
+            "Quantiles and maximum of this time.",
         ),
         real(
             &["jain"],
             "1/n … 1",
-            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the bulk flows whose data cross this queue: `infinite`, over TCP, `tfrc` or `window`, and active during the whole measured window. Empty for fewer than two such flows, and if none of them gets anything.",
+            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows whose data crosses this queue and that have data to send all the time: `infinite` flows over TCP, `tfrc` or `window` that are there from the start of the measured window or before to its end. Empty for fewer than two such flows, and where none of them gets anything.",
         ),
         count(
             &["state_bytes"],
             "bytes",
-            "Memory of the algorithm for the queue as a whole: averages, bins, tables of fixed size. The packets themselves do not count.",
+            "What the algorithm remembers for the queue as a whole: averages, bins, tables of fixed size. Packet buffers do not count.",
         ),
         count(
             &["state_flow_bytes"],
             "bytes",
-            "Memory for each flow that it distinguishes; 0 if it does not distinguish flows.",
+            "What it remembers for each flow that it distinguishes; 0 if it does not distinguish flows.",
         ),
         count(&["state_flows"], "", "The most flows that it distinguishes at a time."),
-        count(&["state_packet_bytes"], "bytes", "Memory for each queued packet."),
+        count(&["state_packet_bytes"], "bytes", "What it remembers for each queued packet."),
         count(
             &["parameters_set"],
             "",
@@ -256,7 +269,7 @@ pub const FLOWS: TableSpec = TableSpec {
         real(
             &["goodput_bps"],
             "bit/s",
-            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Unlike in the usual definition, headers are included. When the retransmission of a lost packet arrives, the data behind it counts at that moment, even data received before the window.",
+            "TCP: packets delivered in order, each counted once, × `packet` × 8 / `measured_s`. Datagrams (all other transports): those that arrived. Headers are included, unlike in the usual definition. When the retransmission of a lost packet arrives, the data received behind it counts at that moment, also data from before the measured window.",
         ),
         real(
             &["throughput_bps"],
@@ -269,7 +282,11 @@ pub const FLOWS: TableSpec = TableSpec {
             "`drops / arrivals` of this flow at the primary queue; if more were dropped than arrived, as for the `loss` of a queue; 0 without drops.",
         ),
         count(&["arrivals", "drops"], "packets", "This flow's packets at the primary queue."),
-        count(&["drops_overflow", "drops_early", "drops_penalty"], "packets", "Drops by cause."),
+        count(
+            &["drops_overflow", "drops_early", "drops_penalty", "drops_policed"],
+            "packets",
+            "Drops by cause.",
+        ),
         count(&["marks"], "packets", "Packets of this flow that the primary queue marked."),
         count(&["arrivals_bytes", "drops_bytes"], "bytes", "Arrived and dropped bytes."),
         real(&["drops_bps"], "bit/s", "8 · `drops_bytes` / `measured_s`."),
@@ -277,7 +294,7 @@ pub const FLOWS: TableSpec = TableSpec {
         count(
             &["timeouts"],
             "",
-            "Retransmission timeouts, also of a SYN, and with `ecn_timeout` also timeouts that end the wait after a mark. `tfrc`: times without feedback (RFC 5348 §4.4).",
+            "Retransmission timeouts, those of a SYN included. With `ecn_timeout`, also the end of a wait that an ECN echo caused, if packets are in flight. `tfrc`: times without feedback (RFC 5348 §4.4).",
         ),
         count(&["ecn_reductions"], "", "Window reductions after an ECN echo."),
         real(
@@ -303,7 +320,11 @@ pub const SERIES: TableSpec = TableSpec {
         real(&["time_s"], "s", "The instant."),
         text(&["queue"], "The link, as `A->B`."),
         count(&["backlog_packets", "backlog_bytes"], "packets, bytes", "What is queued."),
-        count(&["arrivals", "departures", "drops", "marks"], "packets", "In this interval."),
+        count(
+            &["arrivals", "departures", "drops", "marks"],
+            "packets",
+            "In this sampling interval.",
+        ),
         real(&["idle_s"], "s", "Time in this interval in which the link sent nothing."),
     ],
 };
@@ -326,10 +347,10 @@ pub const GROUPS: TableSpec = TableSpec {
         real(
             &["average_packets"],
             "packets",
-            "A moving average of `backlog_packets` with weight 0.002, updated at each arrival of any group (HRC §3).",
+            "A moving average of `backlog_packets` with weight 0.002, updated at each arrival of any group at the queue (HRC §3).",
         ),
-        count(&["arrivals", "departures", "drops"], "packets", "In this interval."),
-        count(&["drops_bytes"], "bytes", "In this interval."),
+        count(&["arrivals", "departures", "drops"], "packets", "In this sampling interval."),
+        count(&["drops_bytes"], "bytes", "In this sampling interval."),
         real(&["throughput_bps"], "bit/s", "8 · bytes that departed / interval."),
         real(&["goodput_bps"], "bit/s", "As in the table of flows, over this interval."),
     ],
@@ -358,6 +379,130 @@ pub const FLOW_SERIES: TableSpec = TableSpec {
         real(&["goodput_bps"], "bit/s", "As in the table of flows, over this interval."),
     ],
 };
+
+/// What congestion controls do.
+pub const CONTROL: TableSpec = TableSpec {
+    name: "control",
+    row: "a row per flow over TCP and change of phase, round trip or loss episode, warm-up included, with `control` under `[measure]`",
+    simulated: true,
+    needs: &["control"],
+    columns: &[
+        real(&["time_s"], "s", "When it happened."),
+        count(&["flow"], "", "As in the table of flows."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        text(
+            &["event"],
+            "`phase`: another phase begins. `round`: a round trip, counted by packets, begins. `loss`, `timeout`: a repair begins, after acknowledgements or the timer told of a loss. `recovered`: it ends. `undo`: it was needless. `restart`: the first packet after a time without any (`bbr`, `bbr1`).",
+        ),
+        text(
+            &["phase"],
+            "The phase that begins or lasts: of `bbr` `startup`, `drain`, `down`, `cruise`, `refill`, `up`, `probe-rtt`; of `bbr1` `startup`, `drain`, `probe-bw`, `probe-rtt`; of others `slow-start`, `congestion-avoidance`, `reduction` (after an ECN echo), `recovery`, `timeout`.",
+        ),
+        text(&["ended"], "With `phase`: the phase that ended; empty at the start."),
+        count(&["nth"], "", "How often this phase has begun."),
+        real(
+            &["since_s"],
+            "s",
+            "For how long the phase lasts; with `phase`, how long the one before lasted.",
+        ),
+        count(&["rounds"], "", "The same in round trips."),
+        real(&["cwnd_packets"], "packets", "The congestion window."),
+        count(&["inflight_packets"], "packets", "Sent, and neither acknowledged nor found lost."),
+        real(
+            &["pacing_bps"],
+            "bit/s",
+            "What a paced sender sends at most; empty for one that is not.",
+        ),
+        real(&["ssthresh"], "packets", "The slow-start threshold; empty before the first loss."),
+        real(&["alpha"], "0 … 1", "`dctcp`, `prague`: the smoothed share of marks."),
+        real(
+            &["round_count", "cycle_count"],
+            "",
+            "`bbr`, `bbr1`, as all that follows: BBR.round_count; BBR.cycle_count. Empty where the version has no such value or it is infinite.",
+        ),
+        real(&["pacing_gain", "cwnd_gain"], "", "The gains of the phase."),
+        real(
+            &["max_bw", "bw", "bw_shortterm", "bw_latest"],
+            "bit/s",
+            "Estimated bandwidths, in packets on the wire; `bw_latest` is the greatest sample of the round.",
+        ),
+        real(
+            &["inflight_longterm", "inflight_shortterm", "inflight_latest"],
+            "packets",
+            "What losses leave of what may be under way; `inflight_latest` is the most that was delivered in a round.",
+        ),
+        real(
+            &["full_bw", "full_bw_count", "full_bw_now", "full_bw_reached"],
+            "bit/s, –",
+            "The search for a plateau: the rate that it compares with, rounds without growth, and 1 or 0.",
+        ),
+        real(
+            &["min_rtt", "probe_rtt_min_delay"],
+            "s",
+            "Least round trips: of 10 s, and since the last ProbeRTT.",
+        ),
+        real(
+            &[
+                "bdp",
+                "target_inflight",
+                "inflight_target",
+                "inflight_target_max_bw",
+                "inflight_with_headroom",
+            ],
+            "packets",
+            "BBR.bdp; TargetInflight(); Inflight(1.0), and the same with `max_bw` in place of `bw`; InflightWithHeadroom().",
+        ),
+        real(
+            &["extra_acked", "max_inflight", "prior_cwnd"],
+            "packets",
+            "By how much acknowledgements run ahead; the bound of the window that follows; the window before losses or ProbeRTT.",
+        ),
+        real(
+            &[
+                "prev_probe_too_high",
+                "prev_probe_precautionary",
+                "is_bw_probe_sample",
+                "idle_restart",
+            ],
+            "",
+            "1 if it is so, else 0.",
+        ),
+        real(
+            &["bw_probe_up_rounds"],
+            "",
+            "How often a probe has doubled the steps in which it raises `inflight_longterm`.",
+        ),
+        real(
+            &["bw_probe_wait"],
+            "s",
+            "How long after `down` began the next probe begins at the latest.",
+        ),
+        real(
+            &["probe_rtt_min_stamp", "probe_rtt_done_stamp"],
+            "s",
+            "When `probe_rtt_min_delay` was measured; when the last ProbeRTT may end, 0 before that is known.",
+        ),
+        real(&["loss_ranges"], "", "Separate ranges of packets lost in the round."),
+        real(
+            &["high_lost", "high_inflight"],
+            "packets",
+            "When losses last ended a probe or `startup`: RS.lost and RS.tx_in_flight.",
+        ),
+        real(
+            &["undo_bw_shortterm", "undo_inflight_shortterm", "undo_inflight_longterm"],
+            "bit/s, packets",
+            "What SaveStateUponLoss() kept.",
+        ),
+        real(
+            &["delivered", "lost", "app_limited"],
+            "packets, –",
+            "C.delivered and C.lost of the connection; 1 while what is sent is limited by the application.",
+        ),
+    ],
+};
+
+/// How many columns of [`CONTROL`] come before the values of the controls.
+pub(crate) const CONTROL_FIXED: usize = 12;
 
 /// Delays by group.
 pub const DELAYS: TableSpec = TableSpec {
@@ -396,7 +541,7 @@ const DELAY_QUEUE: ColumnSpec =
     text(&["queue"], "The link, as `A->B`; empty for a delay from end to end.");
 const DELAY_KIND: ColumnSpec = text(
     &["kind"],
-    "`queueing`: time in the queue, of packets that departed. `one-way`: from sending a data packet, also a retransmission, to its arrival; a packet that the wire duplicates counts for each copy; for `scream` from the frame on. `round-trip`: TCP's own samples, one per round trip, with `rack` one per acknowledgement, none of a retransmitted packet if it is unclear which copy was acknowledged (Karn).",
+    "`queueing`: the time in the queue, of packets that departed. `one-way`: from sending a data packet, for the first time or again, to its arrival at the receiver; copies that a wire makes count, too; for `scream` from the frame on. `round-trip` (TCP only): the sender's samples, of one packet a round trip, with `rack` of each acknowledgement; none where it is unclear which transmission was acknowledged (Karn).",
 );
 const DELAY_SAMPLES: ColumnSpec = count(&["samples"], "", "Number of packets or samples.");
 const DELAY_MEAN: ColumnSpec = real(&["delay_mean_s"], "s", "Their mean.");
@@ -420,17 +565,17 @@ pub const TRANSFERS: TableSpec = TableSpec {
         real(
             &["time_mean_s", "time_p50_s", "time_p95_s", "time_p99_s", "time_max_s"],
             "s",
-            "Times of the completed transfers. A flow is complete when its last packet is acknowledged.",
+            "Times of the completed ones. A flow is complete when its last packet is acknowledged.",
         ),
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99", "slowdown_max"],
             "≥ 1",
-            "The time of each divided by the time that it would take alone, in slow start, with an acknowledgement for each packet and no queue on the way back; empty for pages.",
+            "Its time divided by the time that it would take alone: in slow start, with an acknowledgement for each packet, and without a queue on the way back. Empty for pages.",
         ),
         real(
             &["rpm"],
             "1/min",
-            "60 s divided by the mean of the shortest 95 % of these times: how many fit one after another into a minute; empty if they took no time. For requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request takes two round trips.",
+            "How many would follow one another in a minute: 60 s / mean of the shortest 95 % of the times; empty if they took no time. For requests of one packet without a handshake these are the round trips per minute of draft-ietf-ippm-responsiveness; with a handshake a request takes two round trips.",
         ),
     ],
 };
@@ -466,7 +611,7 @@ pub const SLOWDOWNS: TableSpec = TableSpec {
         real(
             &["slowdown_mean", "slowdown_p50", "slowdown_p95", "slowdown_p99"],
             "≥ 1",
-            "Slowdowns of these transfers, as in the table above.",
+            "The slowdowns of the table of transfers, of these sizes.",
         ),
     ],
 };
@@ -482,19 +627,19 @@ pub const CALLS: TableSpec = TableSpec {
         count(
             &["expected"],
             "packets",
-            "Packets that should have come: last received number − first received number + 1, summed over flows. Losses before the first and after the last do not count.",
+            "Packets that should have arrived: last received number − first received number + 1, summed over flows. So losses before the first and after the last received packet do not count.",
         ),
-        count(&["received"], "packets", "How many came."),
+        count(&["received"], "packets", "How many arrived."),
         real(&["loss"], "0 … 1", "1 − `received` / `expected`."),
         real(
             &["delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"],
             "s",
-            "One-way delays from end to end, transmission and propagation included; of `scream` from the frame on, the wait at the sender included.",
+            "One-way delays from end to end, transmission and propagation included; for `scream` from the frame on, with the wait at the sender.",
         ),
         real(
             &["jitter_s"],
             "s",
-            "Mean difference between the delays of successive packets of a flow (D of RFC 3550 §6.4.1).",
+            "Mean difference between the delays of two successive packets of a flow, without its sign (D of RFC 3550 §6.4.1).",
         ),
         real(
             &["r_factor"],
@@ -512,12 +657,12 @@ pub const LINKS: TableSpec = TableSpec {
     simulated: true,
     needs: &[],
     columns: &[
-        text(&["wire"], "The link, as `A->B`."),
-        real(&["capacity_bps"], "bit/s", "Its mean rate over the window, framing included."),
+        text(&["wire"], "The link whose wire it is, as `A->B`."),
+        real(&["capacity_bps"], "bit/s", "Its mean rate in the measured window, framing included."),
         real(
             &["entered", "came_out"],
             "packets",
-            "Packets that entered the wire, and came out of it, with copies and damaged ones. This and the next columns are empty if the wire only delays.",
+            "Packets that went into the wire and that came out of it, copies and damaged ones included. This and the next columns are empty if the wire only delays.",
         ),
         real(
             &["lost", "duplicated", "corrupted", "reordered"],
@@ -539,13 +684,13 @@ pub const SKEW: TableSpec = TableSpec {
             "Length of the windows of which this is the mean; `whole` for the whole capture.",
         ),
         real(&["window_s"], "s", "The same in seconds; empty for the whole capture."),
-        real(&["flow_share"], "0 … 1", "The largest flows, this share of all flows, …"),
+        real(&["flow_share"], "0 … 1", "Share of the flows, taken from the largest down."),
         real(
             &["byte_share", "packet_share"],
             "0 … 1",
-            "… carry these shares of the bytes and packets …",
+            "What these flows carry of the bytes and packets.",
         ),
-        real(&["next_share"], "0 … 1", "… and this share of the next window's bytes."),
+        real(&["next_share"], "0 … 1", "What they carry of the bytes of the next window."),
     ],
 };
 
@@ -558,12 +703,12 @@ pub const PERSISTENCE: TableSpec = TableSpec {
     columns: &[
         text(&["window"], "Length of the windows."),
         real(&["window_s"], "s", "The same in seconds."),
+        real(&["byte_share"], "0 … 1", "Share of a window's bytes, carried by its largest flows."),
         real(
-            &["byte_share"],
+            &["next_share"],
             "0 … 1",
-            "The largest flows that together carry this share of the bytes of a window …",
+            "What these flows carry of the next window's bytes, on average.",
         ),
-        real(&["next_share"], "0 … 1", "… carry this share of the next window's bytes, on average."),
     ],
 };
 
@@ -598,7 +743,7 @@ mod tests {
                     from = [\"a\"]\nto = [\"b\"]\n\
                     [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
                     from = [\"a\"]\nto = [\"b\"]\n\
-                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\n";
+                    [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\ncontrol = true\n";
         let scenario = crate::capture::scenario(text, "x").unwrap();
         let outcome = Run::new(scenario, text, "x").unwrap().finish();
         for (spec, table) in outcome.tables() {

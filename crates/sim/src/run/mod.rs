@@ -4,7 +4,7 @@ mod tables;
 
 use aqm::{About, Duration};
 use scenario::error::Complaint;
-use scenario::{QueueSpec, Scenario, ScenarioError};
+use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
 
 use crate::control::Setting;
 use crate::network::{Identities, Managed};
@@ -12,9 +12,10 @@ use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::Table;
 use crate::series::{FlowSeries, GroupSeries, Named, Series};
-use crate::setup::{Flows, flows, identities, links, queue_links};
+use crate::setup::{Flows, flows, identities, links, queue_links, waiting};
 use crate::simulation::Simulation;
 use crate::transport::FlowReport;
+use crate::watch::Watch;
 
 /// A scenario being run.
 pub struct Run {
@@ -50,6 +51,8 @@ pub struct Outcome {
     pub groups: Table,
     /// A row a sample and flow, if flows are measured.
     pub flow_series: Table,
+    /// A row a flow and change of phase, round or loss, if congestion controls are measured.
+    pub control: Table,
     /// A row a group and kind of delay, and managed queue where it is of one, if delays are measured.
     pub delays: Table,
     /// A row a flow and kind of delay, and managed queue where it is of one, if delays are measured.
@@ -80,6 +83,7 @@ impl Outcome {
             (&registry::SERIES, &self.series),
             (&registry::GROUPS, &self.groups),
             (&registry::FLOW_SERIES, &self.flow_series),
+            (&registry::CONTROL, &self.control),
             (&registry::DELAYS, &self.delays),
             (&registry::FLOW_DELAYS, &self.flow_delays),
             (&registry::TRANSFERS, &self.transfers),
@@ -113,7 +117,7 @@ impl Run {
             parameters_set: spec.parameters_set(),
         };
         let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
-        let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
+        let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
         for (group, spec) in scenario.traffic.iter().enumerate() {
@@ -128,6 +132,15 @@ impl Run {
         }
         if scenario.measure.delays {
             simulation.measure_delays();
+        }
+        if scenario.measure.control || !scenario.event.is_empty() {
+            let named = |spec: &TrafficSpec| {
+                let bytes = spec.group.packet_bytes().unwrap_or(1000);
+                (spec.group.name.clone(), f64::from(bytes) * 8.0)
+            };
+            let groups = scenario.traffic.iter().map(named).collect();
+            let watch = Watch::new(groups, &group_of, scenario.measure.control);
+            simulation.watch(watch, waiting(&scenario, &topology, &group_of));
         }
         let labels = scenario
             .queue
@@ -251,6 +264,7 @@ impl Run {
             series: self.series.table,
             groups: self.by_group.table,
             flow_series: self.by_flow.table,
+            control: self.simulation.take_control().unwrap_or_else(|| registry::CONTROL.empty()),
             delays,
             flow_delays,
             transfers,

@@ -4,6 +4,7 @@
 //! application -> sender -> link -> queue -> link -> receiver -> acknowledgement -> sender
 //! ```
 
+pub(crate) mod events;
 mod flow;
 mod web;
 
@@ -23,6 +24,8 @@ use crate::results::one_way::OneWay;
 use crate::results::table::Table;
 use crate::results::transfers::Transfers;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
+use crate::watch::Watch;
+use events::{Events, Waiting};
 use flow::Flow;
 
 /// A simulation that can be advanced and looked at.
@@ -41,6 +44,9 @@ pub struct Simulation {
     webs: Vec<Option<Box<Web>>>,
     /// What is measured from end to end, if it is.
     end_to_end: Option<Box<EndToEnd>>,
+    /// Who looks on, if anybody does.
+    watch: Option<Box<Watch>>,
+    events: Events,
     /// Timers of flows handled so far.
     timers: u64,
     /// The packet that is being made.
@@ -79,6 +85,8 @@ impl Simulation {
             flows,
             webs,
             end_to_end: None,
+            watch: None,
+            events: Events::default(),
             timers: 0,
             scratch: Packet::default(),
         }
@@ -87,18 +95,25 @@ impl Simulation {
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
     /// is the state just before `until`.
     pub fn advance(&mut self, until: u64) {
-        self.network.set_end(until.min(self.horizon()));
-        if self.end_to_end.is_some() {
-            self.handle::<true>();
-        } else {
-            self.handle::<false>();
+        loop {
+            self.network.set_end(self.events.next().min(until).min(self.horizon()));
+            if self.end_to_end.is_some() || self.watch.is_some() {
+                self.handle::<true>();
+            } else {
+                self.handle::<false>();
+            }
+            // Something may have been put in the way meanwhile.
+            self.now = self.events.next().min(until);
+            // The transmitters' events at that time itself belong to what comes next.
+            self.network.catch_up_all(self.now.saturating_sub(1));
+            if self.now == until {
+                return;
+            }
+            self.change();
         }
-        self.now = until;
-        // The transmitters' events at `until` itself belong to what comes next.
-        self.network.catch_up_all(until.saturating_sub(1));
     }
 
-    /// Handles all events before the end; whether delays are `MEASURED` is asked but once.
+    /// Handles all events before the end; whether anything is `MEASURED` is asked but once.
     fn handle<const MEASURED: bool>(&mut self) {
         let mut packet = Packet::default();
         loop {
@@ -108,7 +123,7 @@ impl Simulation {
                     self.now = now;
                     fetch_ahead(&self.flows, || self.network.coming());
                     let sample = if MEASURED { self.measure(&mut packet) } else { None };
-                    self.on_packet(now, &packet);
+                    self.on_packet::<MEASURED>(now, &packet);
                     if MEASURED {
                         self.note_round_trip(&packet, sample);
                     }
@@ -116,6 +131,9 @@ impl Simulation {
                 Event::Timer(i) => {
                     self.now = now;
                     self.on_flow(i);
+                    if MEASURED {
+                        self.look(i);
+                    }
                 }
                 Event::CheckTimers => self.check_timers(),
                 Event::Nothing => break,
@@ -167,6 +185,22 @@ impl Simulation {
         self.network.measure_delays(self.flows.len());
         self.end_to_end = Some(Box::new(EndToEnd::new(self.flows.len())));
         self.groups.iter_mut().for_each(|group| group.transport.stamp());
+    }
+
+    /// Writes down what congestion controls do, and lets it change what `waiting` says. Only at time 0.
+    pub(crate) fn watch(&mut self, watch: Watch, waiting: Vec<Waiting>) {
+        debug_assert!(self.now == 0, "packets are under way");
+        if !waiting.is_empty() {
+            // What is known of a packet as it enters a folded link would not hold.
+            self.set_folding(false);
+        }
+        self.watch = Some(Box::new(watch));
+        self.events.waiting = waiting;
+    }
+
+    /// What was written down of congestion controls, if it was.
+    pub(crate) fn take_control(&mut self) -> Option<Table> {
+        self.watch.take()?.into_table()
     }
 
     /// What was measured from end to end, if it was.
@@ -283,7 +317,7 @@ impl Simulation {
 
     /// A packet has come to the end of its path.
     #[inline(always)]
-    fn on_packet(&mut self, now: u64, packet: &Packet) {
+    fn on_packet<const MEASURED: bool>(&mut self, now: u64, packet: &Packet) {
         if packet.connection != 0 {
             self.on_web(packet);
             return;
@@ -294,10 +328,26 @@ impl Simulation {
         let group = &groups[usize::from(seat.group)];
         let port = Port { now, flow: packet.flow, group, seat, network, scratch, send_timings };
         let after = ends.on_packet(port, packet);
+        if MEASURED {
+            self.look(i);
+        }
         match after {
             After::Nothing => {}
             After::Timer => self.flows[i].list(i, &mut self.network),
             After::Ask => self.ask_for_data(i),
+        }
+    }
+
+    /// Looks at the congestion control of flow `i`, if anybody looks on.
+    fn look(&mut self, i: usize) {
+        let Some(watch) = &mut self.watch else { return };
+        let Flow { ends, seat } = &mut self.flows[i];
+        let group = &self.groups[usize::from(seat.group)];
+        if seat.connection == 0 && ends.look(self.now, &group.transport, &mut watch.look) {
+            for &entered in watch.note(self.now, i, |values| ends.values(values)) {
+                self.events.note(self.now, i, entered);
+            }
+            self.network.end_by(self.events.next());
         }
     }
 
@@ -425,14 +475,13 @@ impl Simulation {
 
 /// What flows have besides, if any has such.
 fn send_timings(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<SendTiming> {
-    let has =
-        |group: &Group| group.transport.sends_later() || matches!(group.app, App::OnOff { .. });
+    let has = |group: &Group| group.transport.sends_later() || group.app.comes_and_goes();
     if !groups.iter().any(has) {
         return Vec::new();
     }
     let send_timing = |FlowSetup { group, rng, jitter, .. }| {
-        let is_on_off = matches!(groups[usize::from(group)].app, App::OnOff { .. });
-        SendTiming { on_off: is_on_off.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
+        let comes_and_goes = groups[usize::from(group)].app.comes_and_goes();
+        SendTiming { on_off: comes_and_goes.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
     };
     setups.into_iter().map(send_timing).collect()
 }

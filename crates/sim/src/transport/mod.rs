@@ -21,6 +21,7 @@ use scenario::traffic::{TrafficSpec, Transport as Keys};
 use crate::control::Setting;
 use crate::packet::Packet;
 use crate::results::one_way::OneWay;
+use crate::watch::{Look, Values};
 pub use port::{FlowSetup, Group};
 pub(crate) use port::{Port, Seat, SendTiming};
 
@@ -154,6 +155,15 @@ pub(crate) trait EndPoints {
     fn last_round_trip(&mut self) -> Option<u64> {
         None
     }
+
+    /// What its congestion control is doing at `now` (ns), for who looks on; `false` where there is none, or
+    /// not yet.
+    fn look(&mut self, _now: u64, _: &Self::Options, _: &mut Look) -> bool {
+        false
+    }
+
+    /// The values that it goes by.
+    fn values(&mut self, _: Values<'_>) {}
 }
 
 /// The enums over all transports. `Name: module` stands for the keys `Name` of a scenario, and for
@@ -331,6 +341,17 @@ macro_rules! transports {
 
             pub(crate) fn last_round_trip(&mut self) -> Option<u64> {
                 match self { $(Self::$name(ends) => ends.last_round_trip(),)* }
+            }
+
+            pub(crate) fn look(&mut self, now: u64, o: &Transport, look: &mut Look) -> bool {
+                match (self, o) {
+                    $((Self::$name(ends), Transport::$name(o)) => ends.look(now, o, look),)*
+                    _ => false,
+                }
+            }
+
+            pub(crate) fn values(&mut self, values: Values<'_>) {
+                match self { $(Self::$name(ends) => ends.values(values),)* }
             }
         }
     };

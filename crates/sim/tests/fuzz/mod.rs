@@ -266,7 +266,7 @@ fn traffic(
         }
         return;
     }
-    let app = d.below(5);
+    let app = d.below(6);
     match app {
         4 => {
             let objects = 1 + d.below(5);
@@ -306,6 +306,13 @@ fn traffic(
                 let unsent = d.pick(&["withdraw", "backlog"]);
                 line(format!("rate = \"{}bit\"\nunsent = \"{unsent}\"", rate(d)));
             }
+        }
+        5 => {
+            let (first, second) = (d.pick(&["max", "0bit", "1mbit"]), d.pick(&["max", "0bit"]));
+            let at = d.number(&[1, (ns / 3).max(1), 3_600_000_000_000]);
+            line(format!(
+                "app = \"schedule\"\nsteps = [[\"0s\", \"{first}\"], [\"{at}ns\", \"{second}\"]]"
+            ));
         }
         _ => {}
     }

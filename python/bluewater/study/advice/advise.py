@@ -24,7 +24,8 @@ from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
 from bluewater.study.scenarios import tcp
 from bluewater.text import milliseconds, number, percent
-from bluewater.units import bits_per_second, duration_text, seconds, times
+from bluewater.text import rate as show_rate
+from bluewater.units import bits_per_second, duration_text, seconds, size_bytes, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,8 @@ GAME: dict[str, Any] = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""
+HEADER = 14
+"""Bytes of the Ethernet header in these lengths. Framing counts from the IP packet on."""
 _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay with and without calls and games, s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
@@ -90,11 +93,23 @@ class Link:
             object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
         if not self.rtt:
             raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        for name in ("rate", "down", "up"):
+            if text := getattr(self, name):
+                bits_per_second(text, name)
+        for each in self.hostile:
+            bits_per_second(each, "hostile")
         if self.framing:
             try:
                 _core.framing(self.framing)
             except ValueError as error:
-                raise InputError(str(error), key="framing") from error
+                allowed = str(error).partition("allowed: ")[2]
+                raise InputError(
+                    "not a framing",
+                    key="framing",
+                    value=self.framing,
+                    allowed=allowed,
+                    hint=_LINES.get(self.framing.lower()),
+                ) from error
         if self.margin is not None and not 0 <= self.margin <= 50:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
 
@@ -127,6 +142,16 @@ class Link:
         return f"{rates}{framing}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
 
 
+_LINES = {
+    **dict.fromkeys(("adsl", "dsl"), "ADSL has pppoe-llcsnap or overhead 44 atm"),
+    **dict.fromkeys(("vdsl", "vdsl2"), "VDSL has pppoe-ptm or bridged-ptm"),
+    **dict.fromkeys(("cable", "docsis3", "docsis3.1", "catv"), "cable has docsis"),
+    **dict.fromkeys(("fibre", "fiber", "ftth", "gpon"), "fibre has ethernet"),
+    "pppoe": "VDSL has pppoe-ptm, ADSL pppoe-llcsnap",
+}
+"""The framing of lines that are no framing by themselves."""
+
+
 def _several(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count != 1 else ''}"
 
@@ -147,12 +172,14 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     begin = f"0s..{duration_text(min(1.0, seconds(warmup, 'warmup')))}"
     place = {"from": nodes, "to": ["sink"], "start": begin}
     today = tcp.preset("linux", link.transport)
+    full = f"{1514 - HEADER if link.framing else 1514}B"
+    call, game = (_framed(each) if link.framing else each for each in (CALL, GAME))
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,
-         "packet": "1514B", "ecn": link.ecn},
-        *([{"name": "calls", **place, "flows": link.calls, **CALL}] if link.calls else []),
-        *([{"name": "games", **place, "flows": link.games, **GAME}] if link.games else []),
-        *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": "1514B", "rate": rate}
+         "packet": full, "ecn": link.ecn},
+        *([{"name": "calls", **place, "flows": link.calls, **call}] if link.calls else []),
+        *([{"name": "games", **place, "flows": link.games, **game}] if link.games else []),
+        *({"name": f"hostile {k}", **place, "transport": "cbr", "packet": full, "rate": rate}
           for k, rate in enumerate(link.hostile, 1)),
     ]  # fmt: skip
     wide = "10gbit" if bits_per_second(rate) <= 1e9 else times(rate, 10)
@@ -172,6 +199,13 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
         "traffic": groups,
         "measure": {"delays": True},
     }
+
+
+def _framed(datagrams: dict[str, Any]) -> dict[str, Any]:
+    """Datagrams without their Ethernet header, as many a second."""
+    long = size_bytes(datagrams["packet"])
+    rate = bits_per_second(datagrams["rate"]) * (long - HEADER) / long
+    return {**datagrams, "packet": f"{long - HEADER}B", "rate": f"{rate:.0f}bit"}
 
 
 @dataclass(frozen=True)
@@ -336,9 +370,22 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
             lambda each: number(each.jain),
         ),
     ]
-    rates = (bits_per_second(str(each["rate"])) for each in (CALL, GAME))
-    if sum(n * each for n, each in zip((link.calls, link.games), rates, strict=True)) > rate:
+    needs = {
+        what: bits_per_second(kind["rate"])
+        for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
+        if count
+    }
+    flows = link.bulk + link.calls + link.games + len(link.hostile)
+    share = bits_per_second(link.shaped(way)) / flows
+    if link.calls * needs.get("call", 0) + link.games * needs.get("game", 0) > rate:
         lines.append("calls and games alone need more than the link's rate: no queue can help")
+    elif poor := [
+        f"a {what} needs {show_rate(need)}" for what, need in needs.items() if need > share
+    ]:
+        lines.append(
+            f"an equal share for each of {flows} flows is {show_rate(share)}, and "
+            f"{' and '.join(poor)}: fair queues drop the rest, so run fewer bulk flows at once"
+        )
     if (busy := max(each.means.busy for each in ranked)) < _LITTLE:
         lines.append(
             f"with every queue the link is busy for at most {percent(busy)} of the time, so the "

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.units import bits_per_second
+from bluewater.study.advice.advise import HEADER
+from bluewater.units import bits_per_second, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +177,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
     return [
         *since,
         clear,
-        f"tc qdisc add dev {interface} root handle 1:{_stab(link)} htb default 1",
+        f"tc qdisc add dev {interface} root handle 1:{_stab(link, interface)} htb default 1",
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
@@ -187,13 +188,23 @@ def _typed_codel(rate: str) -> str:
     return f" target {target}us interval {interval}us" if target > _TARGET_US else ""
 
 
-def _stab(link: Link) -> str:
+def _stab(link: Link, interface: str) -> str:
     """The framing for a shaper that does not know CAKE's keywords."""
     if not link.framing:
         return ""
-    overhead, mpu, cells = _core.framing(link.framing)
+    overhead, mpu, cells = _sized(link, interface)
     layer = " linklayer atm" if cells == "atm" else ""
     return f" stab overhead {overhead} mpu {mpu}{layer}"
+
+
+def _sized(link: Link, interface: str) -> tuple[int, int, str]:
+    """Overhead, least length and layer of the link, for a kernel's table of sizes.
+
+    A table counts from the interface's packets on, which have an Ethernet header unless it speaks
+    PPP (tc-stab(8), "Typical overheads").
+    """
+    overhead, mpu, cells = _core.framing(link.framing)
+    return overhead - (0 if "ppp" in interface else HEADER), mpu, cells
 
 
 def _refused(name: str, packets: int) -> str:
@@ -244,7 +255,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     section = "sqm.bluewater"  # uci allows fewer characters in a name than the kernel
     shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
     if link.framing and name != "cake":
-        overhead, mpu, cells = _core.framing(link.framing)
+        overhead, mpu, cells = _sized(link, interface)
         layer = "atm" if cells == "atm" else "ethernet"
         shown += ["linklayer_advanced='1'", f"linklayer='{layer}'", f"overhead='{overhead}'",
                   f"tcMPU='{mpu}'"]  # fmt: skip
@@ -281,9 +292,9 @@ def _kbit(rate: str) -> int:
 
 
 def _packets(buffer: str) -> int:
-    found = re.fullmatch(r"(\d+)(p|B|kB|MB)", buffer)
-    if not found or not int(found[1]):
+    """A buffer in full packets."""
+    packets = re.fullmatch(r"(\d+)p", buffer)
+    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // _LENGTH)
+    if room < 1:
         raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
-    return max(
-        1, int(found[1]) * {"p": _LENGTH, "B": 1, "kB": 1000, "MB": 10**6}[found[2]] // _LENGTH
-    )
+    return room

@@ -159,7 +159,7 @@ def _other(text: str, setup: Setup) -> dict[str, Any]:
     group: dict[str, Any] = {"name": text, "start": _begin(setup)}
     if kind == "cbr":
         return {**group, "transport": "cbr", "rate": amount or "1mbit"}
-    if amount and not amount.isdecimal():
+    if amount and not (amount.isdecimal() and int(amount)):
         raise InputError(
             "not a number of flows", key="--against", value=text, allowed="as in cubic:10"
         )
@@ -205,9 +205,26 @@ def _discipline(name: str) -> str:
     known = [entry["name"] for entry in _core.catalog()["aqms"]]
     if name in known:
         return name
-    if set(name.split(",")) <= {*known, ""}:
-        apart = " ".join(filter(None, name.split(",")))
-        raise InputError("not a name", key="aqm", value=name, hint=f"spaces separate them: {apart}")
+    several = re.split(r"[, ]+", name)
+    if len(several) > 1 and {*several} <= {*known, ""}:
+        apart = " ".join(filter(None, several))
+        raise InputError(
+            "not a name", key="aqm", value=name, hint=f"spaces separate them, unquoted: {apart}"
+        )
+    if name.endswith(".toml"):
+        raise InputError(
+            "a scenario, and no queue discipline",
+            key="aqm",
+            value=name,
+            hint=f"`bluewater sweep {name}` compares what its [sweep] lists",
+        )
+    if name.lower() in ("yes", "no", "true", "false", "on", "off"):
+        raise InputError(
+            "no queue discipline",
+            key="aqm",
+            value=name,
+            hint="switches take no value, as in --ecn and --no-ecn",
+        )
     before, colon, rest = name.partition(":")
     if colon and before in known:
         raise InputError(
@@ -221,6 +238,9 @@ def _discipline(name: str) -> str:
 
 
 _OTHERS_RATE = re.compile(r"traffic\[([0-9]+)\]\.rate")
+
+
+_AS_OPTIONS = {"duration": "--duration", "warmup": "--warmup", "traffic[0].preset": "--preset"}
 
 
 def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
@@ -242,8 +262,8 @@ def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:
         if setup.buffer.endswith("bdp") and not hint:
             hint = f"{setup.buffer} is {_bdp_bytes(setup)} bytes at this rate and round trip"
         return InputError(problem, key="--buffer", hint=hint, **where | {"value": setup.buffer})
-    if key in ("duration", "warmup"):
-        return InputError(problem, key=f"--{key}", hint=hint, **where)
+    if key in _AS_OPTIONS:
+        return InputError(problem, key=_AS_OPTIONS[key], hint=hint, **where)
     if (other := _OTHERS_RATE.fullmatch(key)) and int(other[1]) <= len(setup.against):
         text = setup.against[int(other[1]) - 1]
         return InputError(problem, key="--against", hint=hint, **where | {"value": text})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
 
-_LINK = {"queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params"}
+_LINK = {"queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params", "policer"}
 """Properties of a link that a scenario can copy; a capture does not show the others' effects."""
 
 
@@ -132,6 +132,8 @@ def _scenario(
     packet.
     """
     same = aqm == link["aqm"]
+    policer = link.get("policer")
+    before = {"prefilter": "policer", "prefilter_params": dict(policer)} if policer else {}
     times = arrived["arrived_ns"], arrived["left_ns"]
     end = max(int(each.max() or 0) for each in times) + 1  # type: ignore[arg-type]
     begin = int(arrived["arrived_ns"].min() or 0)  # type: ignore[arg-type]
@@ -155,6 +157,7 @@ def _scenario(
                 "aqm": f"python:{aqm}" if ".py:" in aqm and not aqm.startswith("python:") else aqm,
                 "buffer": link["buffer"],
                 "params": dict(link["params"]) if same else {},
+                **before,
             }
         ],
         "traffic": [expected, recorded],

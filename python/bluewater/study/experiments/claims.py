@@ -16,7 +16,7 @@ The verdict of the claim is the first of these that is true:
   not reproduce the claim and the size leaves out its stated readings;
 - *reproduced*, in the standard reading;
 - *reproduced under a stated reading*, which is named;
-- *contradicted*: the claim comes with a proof that no reading can reproduce it;
+- *contradicted*: the claim comes with a proof against the sentence as the paper words it;
 - *partly*, in any reading, the standard one first;
 - *not reproduced*.
 """
@@ -35,7 +35,7 @@ from bluewater.results.tables import STANDARD
 from bluewater.study.scenarios.typed import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from bluewater.results.tables import Tables
 
@@ -102,14 +102,14 @@ class Bound:
 
 
 class Contradiction(Table, frozen=True):
-    """The proof that no reading can reproduce a claim.
+    """Why the sentence of a claim cannot be true as the paper words it.
 
     Attributes:
         by: The kind of proof.
         why: The proof, in steps that a sceptic can follow.
     """
 
-    by: Literal["arithmetic", "independent run", "the paper itself"]
+    by: Literal["arithmetic", "the paper itself"]
     why: str
 
 
@@ -166,17 +166,17 @@ class Claim(Table, frozen=True):
         unit: The unit of the value.
         holds: The bound: the interval for the value.
         partly: A wider interval, in which the claim holds in part.
-        bound: The source of the bound: the paper's words, or an independent run.
+        bound: The source of the bound: the paper's words, or ours.
         origin: Whose claim it is: the paper's or ours.
         note: A remark on the measure.
-        fitted: The part of the experiment that was chosen to meet this very number, if any; meeting
-            the bound is then no evidence.
+        fitted: The choice or change that was made when the result was known, or why the measure
+            cannot fail, if there is one; meeting the bound is then no evidence.
         plot: The plot that shows it.
         drawn: Where that plot draws its bound and the paper's number.
         authors: The result of the authors' own program, if it matters for the verdict; above all if
             it does not meet the bound.
         cause: Why it is not reproduced, in a line, if known.
-        contradicted: The proof that it cannot be reproduced, if there is one.
+        contradicted: The proof against it, if there is one.
     """
 
     id: str
@@ -229,6 +229,7 @@ class Finding:
         under: The stated readings in which it is reproduced or holds in part, if the standard
             reading does not decide.
         provisional: Whether there are too few seeds for an interval.
+        hindsight: The readings that were chosen with the results in view.
     """
 
     claim: Claim
@@ -236,6 +237,7 @@ class Finding:
     verdict: Verdict
     under: Sequence[str]
     provisional: bool
+    hindsight: Collection[str] = ()
 
     @property
     def measured(self) -> Estimate | None:
@@ -249,9 +251,8 @@ class Finding:
 
     @property
     def fitted(self) -> bool:
-        """Whether it is reproduced only because something was chosen to meet its number."""
-        met = self.verdict in (Verdict.REPRODUCED, Verdict.STATED)
-        return met and bool(self.claim.fitted)
+        """Whether it is reproduced, and yet no evidence."""
+        return is_fitted(self.claim, self.verdict, self.under, self.hindsight)
 
     @property
     def refuted(self) -> bool:
@@ -270,6 +271,7 @@ def judge(
     exact: bool = False,
     needs_full: bool = False,
     unread: bool = False,
+    hindsight: Collection[str] = (),
 ) -> Finding:
     """Measures a claim and finds its verdict.
 
@@ -281,6 +283,7 @@ def judge(
         exact: Whether values do not depend on the seed.
         needs_full: Whether the size is too small for the claim.
         unread: Whether the size leaves out stated readings of the claim.
+        hindsight: The readings that were chosen with the results in view.
     """
     found = [measure(claim, tables.of(reading), file, reading) for reading in (STANDARD, *readings)]
     verdict, under = conclude(claim, found)
@@ -288,7 +291,19 @@ def judge(
         verdict, under = Verdict.NEEDS_FULL, []
     few = len(found[0].values) < MIN_SEEDS and not exact
     provisional = few and verdict is not Verdict.NEEDS_FULL
-    return Finding(claim, found, verdict, under, provisional)
+    return Finding(claim, found, verdict, under, provisional, hindsight)
+
+
+def is_fitted(
+    claim: Claim, verdict: Verdict, under: Sequence[str], hindsight: Collection[str]
+) -> bool:
+    """Whether a claim is reproduced, and yet no evidence.
+
+    Its file says so, or each reading that reproduces it was chosen with the results in view.
+    """
+    if verdict is Verdict.STATED:
+        return bool(claim.fitted) or all(name in hindsight for name in under)
+    return verdict is Verdict.REPRODUCED and bool(claim.fitted)
 
 
 def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:

@@ -175,6 +175,11 @@ class Experiment:
         """The names of the stated readings that a claim is judged under."""
         return [each.id for each in self.readings if not each.claims or claim.id in each.claims]
 
+    @property
+    def hindsight(self) -> set[str]:
+        """The names of the readings that were chosen with the results in view."""
+        return {each.id for each in self.readings if each.post_hoc}
+
     def try_queries(self, entries: Sequence[Entry], store: Store) -> set[str]:
         """Tries every query on empty tables, so that a wrong one fails before any run is made.
 

@@ -181,6 +181,7 @@ def _findings(experiment: Experiment, size: Size, tables: Tables) -> list[Findin
             exact=experiment.exact,
             needs_full=claim.id in size.needs_full,
             unread=not size.readings and bool(experiment.stated(claim)),
+            hindsight=experiment.hindsight,
         )
         for claim in experiment.claims
     ]

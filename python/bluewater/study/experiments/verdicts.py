@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.claims import Verdict
+from bluewater.study.experiments.claims import Measured, Verdict, conclude, is_fitted
 from bluewater.study.experiments.together import Judged, together
 from bluewater.study.scenarios.typed import Table
 from bluewater.text import measured
@@ -38,7 +38,7 @@ class Kept(Table, frozen=True):
         under: The readings that decide the verdict, unless it is the standard one.
         value: The mean in the deciding reading.
         spread: Half of its interval.
-        fitted: Whether something was chosen to meet the claimed number.
+        fitted: Whether it is reproduced, and yet no evidence.
         readings: The verdict in each reading.
     """
 
@@ -93,6 +93,9 @@ class Verdicts(Table, frozen=True):
         return list(self.table) if len(rows) > 1 and len(rows) == len(self.table) - 1 else rows
 
 
+NONE = Verdicts(core="", date="", runs=0, table=(), claims={})
+
+
 def kept() -> Verdicts:
     """The kept verdicts; empty without a file, as for your own experiments."""
     return _read(experiment.root() / FILE)
@@ -101,7 +104,7 @@ def kept() -> Verdicts:
 @cache
 def _read(path: Path) -> Verdicts:
     if not path.is_file():
-        return Verdicts(core="", date="", runs=0, table=(), claims={})
+        return NONE
     return msgspec.json.decode(path.read_bytes(), type=Verdicts)
 
 
@@ -114,31 +117,70 @@ def gather(folder: Path, core: str, date: str) -> Verdicts:
         date: The day to write.
     """
     claims: dict[str, Kept] = {}
-    judged: list[Judged] = []
     runs = 0
     for name in experiment.known():
         path = folder / name.replace("/", "-") / "claims.json"
         if not path.is_file():
             continue
-        made, of = json.loads(path.read_text("utf-8")), experiment.load(name)
+        made = json.loads(path.read_text("utf-8"))
         if made["size"] != "full":
             continue
         runs += made["runs"]
-        for each in made["claims"]:
-            found = _kept(each)
-            claims[f"{name} {each['id']}"] = found
-            if found.origin == "paper":
-                readings = {key: Verdict(value) for key, value in found.readings.items()}
-                judged.append(Judged(of, Verdict(found.verdict), bool(each["fitted"]), readings))
-    table = tuple(together(judged))
-    return Verdicts(core=core, date=date, runs=runs, table=table, claims=claims)
+        claims |= {f"{name} {each['id']}": _kept(each) for each in made["claims"]}
+    return judged(Verdicts(core=core, date=date, runs=runs, table=(), claims=claims))
+
+
+def judged(held: Verdicts) -> Verdicts:
+    """The same measurements, with verdicts and counts by what the experiments' files say now.
+
+    A claim whose bound or whose readings changed needs runs, and is left out.
+    """
+    claims: dict[str, Kept] = {}
+    counted: list[Judged] = []
+    for name in experiment.known():
+        of = experiment.load(name)
+        for claim in of.claims:
+            found = held.of(name, claim)
+            if found is None:
+                continue
+            readings = {key: Verdict(value) for key, value in found.readings.items()}
+            measured = [Measured(key, None, value, {}) for key, value in readings.items()]
+            verdict, under = conclude(claim, measured)
+            if under and tuple(under) != found.under:
+                continue  # the value that is kept is another reading's
+            claims[f"{name} {claim.id}"] = msgspec.structs.replace(
+                found,
+                origin=claim.origin,
+                text=claim.text,
+                verdict=str(verdict),
+                under=tuple(under),
+                fitted=is_fitted(claim, verdict, under, of.hindsight),
+            )
+            if claim.origin == "paper":
+                counted.append(Judged(of, verdict, bool(claim.fitted), readings))
+    return msgspec.structs.replace(held, table=tuple(together(counted)), claims=claims)
+
+
+def merged(before: Verdicts, after: Verdicts) -> Verdicts:
+    """Verdicts of some experiments in the place of those that were kept, and all judged anew."""
+    fresh = {name.partition(" ")[0] for name in after.claims}
+    old = {name: each for name, each in before.claims.items() if name.split()[0] not in fresh}
+    cores = dict.fromkeys((*before.core.split(", "), after.core)) if fresh else (before.core,)
+    return judged(
+        Verdicts(
+            core=", ".join(cores),
+            date=after.date if fresh else before.date,
+            runs=before.runs,
+            table=(),
+            claims=old | after.claims,
+        )
+    )
 
 
 def _kept(each: Mapping[str, object]) -> Kept:
     readings: Sequence[Mapping[str, object]] = each["readings"]  # type: ignore[assignment]
     under: Sequence[str] = each["under"]  # type: ignore[assignment]
     decisive = next((r for r in readings if r["reading"] in under), readings[0])
-    met = each["verdict"] in (Verdict.REPRODUCED, Verdict.STATED)
     return msgspec.convert(
         {
             "origin": each["origin"],
@@ -149,7 +191,7 @@ def _kept(each: Mapping[str, object]) -> Kept:
             "spread": decisive["spread"],
             "unit": each["unit"],
             "holds": each["holds"],
-            "fitted": met and bool(each["fitted"]),
+            "fitted": False,
             "readings": {str(r["reading"]): r["verdict"] for r in readings},
         },
         Kept,

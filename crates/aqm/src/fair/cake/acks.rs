@@ -12,7 +12,7 @@ use crate::packet::{Ack, FlowKey};
 use crate::param::choice;
 
 choice! {
-    /// Whether a flow's acknowledgements give way to later ones that say the same.
+    /// Whether acknowledgements that a later one makes redundant are dropped.
     pub enum AckFilter {
         /// All are sent.
         Off = "off",

@@ -29,7 +29,8 @@ use crate::param::choice;
 pub(super) const WAYS: usize = 8;
 
 choice! {
-    /// How a bulk flow takes several rounds that it waits for.
+    /// How a bulk flow that has to wait for several rounds takes them: at once, or one by one as in
+    /// Linux.
     pub enum Rounds {
         /// All at once: it is next looked at in the last of them.
         Ahead = "ahead",

@@ -36,7 +36,7 @@
 
 use alloc::boxed::Box;
 
-use super::lines::Lines;
+use super::lines::{ByBytes, Lines};
 use super::{End, Plan};
 use crate::about::{About, Family, Labels, Signal, Unmarked};
 use crate::context::{Backlog, Cause, Cx, Env, State};
@@ -79,7 +79,7 @@ pub const ABOUT: About = About {
         rule: "a later acknowledgement says all that it says",
     },
     signals: &[
-        Signal { name: "sparse", unit: "", doc: "flows that came lately" },
+        Signal { name: "sparse", unit: "", doc: "new flows" },
         Signal { name: "bulk", unit: "", doc: "flows that take turns" },
         Signal {
             name: "decaying",
@@ -109,19 +109,20 @@ params! {
         isolation: Isolation = Isolation::Triple, "HTM18 §III.B; tc-cake(8)";
         /// About the round-trip time of the slowest flows: COBALT's interval.
         rtt: Duration = Duration::from_millis(100), in Duration::from_micros(1)..=Duration::from_secs(3600), "tc-cake(8)";
-        /// Delay that is let alone; `none`: a twentieth of `rtt`.
+        /// Tolerated queueing delay; `none`: a twentieth of `rtt`.
         target: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "tc-cake(8): rtt/20";
         /// Sets of eight queues in each tin.
         sets: u32 = 128, in 1..=1024, "HTM18 §III.B: 1024 queues", with isolation != "flowblind";
         /// Longest packet in bytes; `none`: 1514, or the mean packet if it is longer.
         mtu: Option<u32> = None, in 0..=65_535, "Linux sch_cake";
-        /// Whether a flow's acknowledgements give way to later ones that say the same.
+        /// Whether acknowledgements that a later one makes redundant are dropped.
         ack_filter: AckFilter = AckFilter::Off, "HTM18 §III.E; tc-cake(8)";
         /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
         ecn: bool = true, "HTM18 §III.D";
         /// How COBALT finds 1/√count.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
-        /// How a bulk flow takes several rounds that it waits for.
+        /// How a bulk flow that has to wait for several rounds takes them: at once, or one by one
+        /// as in Linux.
         rounds: Rounds = Rounds::Ahead, "Linux sch_cake", with isolation != "flowblind";
     }
 }
@@ -341,7 +342,7 @@ impl<P: Carried> Discipline<P> for Cake<P> {
         let tins: Box<[Tin]> = (0..count).map(tin).collect();
         let plan = Plan::of(count * queues);
         let mut line = 0;
-        let lines = Lines::new(&plan, env, |env| {
+        let lines = Lines::new(&plan, env, ByBytes, |env| {
             let rate = tins[line / queues].schedule.rate;
             line += 1;
             let env = Env { rate, ..*env };

@@ -21,18 +21,23 @@ choice! {
 }
 
 impl Diffserv {
-    /// How many tins there are.
-    pub(super) fn count(self) -> usize {
+    /// What the tins are called, in the order of their numbers.
+    pub fn tins(self) -> &'static [&'static str] {
         match self {
-            Self::BestEffort => 1,
-            Self::Diffserv3 => 3,
-            Self::Diffserv4 => 4,
-            Self::Diffserv8 | Self::Precedence => 8,
+            Self::BestEffort => &["best-effort"],
+            Self::Diffserv3 => &["best-effort", "background", "latency-sensitive"],
+            Self::Diffserv4 => &["best-effort", "background", "streaming", "latency-sensitive"],
+            Self::Diffserv8 | Self::Precedence => &["0", "1", "2", "3", "4", "5", "6", "7"],
         }
     }
 
-    /// The tin of a codepoint.
-    pub(super) fn tin_of(self, dscp: u8) -> u8 {
+    /// How many tins there are.
+    pub(super) fn count(self) -> usize {
+        self.tins().len()
+    }
+
+    /// The number of a codepoint's tin.
+    pub fn tin_of(self, dscp: u8) -> u8 {
         // CSn is 8n, AFxy is 8x + 2y; LE 1, TOS2 2, TOS4 4, VA 44, EF 46.
         match (self, dscp) {
             (Self::BestEffort, _) => 0,

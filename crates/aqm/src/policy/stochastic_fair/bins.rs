@@ -79,9 +79,14 @@ impl<A: Account> Set<A> {
 
     /// Forgets everything, the secret too.
     pub(super) fn start_afresh(&mut self, rule: &A::Rule, rng: &mut Rng) {
+        self.rehash(rng);
+        self.bins.fill(Bin::fresh(rule));
+    }
+
+    /// Forgets the secret alone.
+    pub(super) fn rehash(&mut self, rng: &mut Rng) {
         self.hash = FlowHash::new(rng);
         self.shuffle(rng);
-        self.bins.fill(Bin::fresh(rule));
     }
 
     /// Puts the buckets, if they have a table, into another order.

@@ -19,6 +19,8 @@ params! {
         overflow: Overflow = Overflow::Any, "Feng02 Fig. 14; all: Linux";
         /// Whether bins count packets or bytes.
         mode: Mode = Mode::Packets, "Feng02 §IV.B";
+        /// Whether a packet that finds the buffer full changes its bins like any other.
+        full_teaches: bool = true, "ours; `false`: Linux";
         /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
         ecn: bool = true, "Feng02 Fig. 14";
         /// Beyond this probability a share of the signals are drops for all packets, which grows from
@@ -30,6 +32,8 @@ params! {
         hash: Hash = Hash::Static, "Feng02 §IV.D";
         /// How long a hash is used, if it moves.
         hash_interval: Duration = Duration::from_secs(2), in Duration::from_millis(1)..=Duration::from_secs(86_400), "Feng02 §IV.D", with hash = "moving" | "double-buffered";
+        /// What the bins know after a change of the hash.
+        hash_change: HashChange = HashChange::Afresh, "Feng02 §IV.D; kept: Linux", with hash = "double-buffered";
         /// How long before its turn the second set of bins learns; `none`: all the time.
         warm_up: Option<Duration> = None, "Feng02 §IV.D; less: Linux", with hash = "double-buffered";
         /// By what a nonresponsive packet changes the second set's bins.
@@ -38,10 +42,11 @@ params! {
         penalty: Penalty = Penalty::Rate, "Feng02 §IV.B; others: HRC §5";
         /// Rate that they may have together (`rate`; `fair-share` until it has an estimate).
         penalty_rate: Rate = PENALTY_RATE, "Feng02 §IV.B", with penalty = "rate" | "fair-share";
-        /// What may pass at once after a pause, beyond one packet (`rate`, `fair-share`).
-        penalty_burst: Size = Size::Bytes(0), "value ours", with penalty = "rate" | "fair-share";
-        /// Time after a nonresponsive packet in which no other passes (`boxtime`, `boxtime-random`).
-        boxtime: Duration = Duration::from_millis(50), "HRC §3", with penalty = "boxtime" | "boxtime-random";
+        /// What may pass at once after a pause, beyond one packet (`rate`, `tokens`, `fair-share`).
+        penalty_burst: Size = Size::Bytes(0), "value ours", with penalty = "rate" | "tokens" | "fair-share";
+        /// Time after a nonresponsive packet in which no other passes (`boxtime`, `boxtime-random`), or in
+        /// which a packet's token comes (`tokens`).
+        boxtime: Duration = Duration::from_millis(50), "HRC §3", with penalty = "tokens" | "boxtime" | "boxtime-random";
         /// Each Boxtime is drawn uniformly from (1 ± this) · boxtime (`boxtime-random`).
         boxtime_jitter: f64 = 0.5, in 0.0..=1.0, "HRC §5; value ours", with penalty = "boxtime-random";
         /// How long flows are counted for an estimate (`fair-share`).
@@ -87,11 +92,23 @@ choice! {
 }
 
 choice! {
+    /// What the bins know after a change of the hash.
+    pub enum HashChange {
+        /// Those that will judge next know nothing. The hash changes at multiples of its interval.
+        Afresh = "afresh",
+        /// They keep their packets and probabilities, as in Linux: each flow has those of others. The
+        /// hash changes an interval after the last change.
+        Kept = "kept",
+    }
+}
+
+choice! {
     /// What a nonresponsive packet teaches the second set of bins.
     pub enum WarmUpBy {
-        /// What it would if it found them too full, whatever they hold.
+        /// What it would if it found them too full, whatever they hold. They hold all packets.
         Verdict = "verdict",
-        /// What it would if they judged it.
+        /// What it would if they judged it. They hold nonresponsive packets only, and a packet that full
+        /// bins drop teaches them nothing.
         Length = "length",
     }
 }
@@ -101,6 +118,9 @@ choice! {
     pub enum Penalty {
         /// A rate.
         Rate = "rate",
+        /// A token for each packet, as in Linux: tokens are counted where none is left, and time too short
+        /// for one is lost. Packets closer to each other than a Boxtime get none.
+        Tokens = "tokens",
         /// One packet in more than a Boxtime.
         Boxtime = "boxtime",
         /// One packet in more than a Boxtime that is drawn anew for each: fairer among the flows.

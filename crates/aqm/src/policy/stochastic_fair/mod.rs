@@ -17,14 +17,17 @@
 //! set of bins with the next secret learns beforehand, from nonresponsive packets only.
 //!
 //! Where the papers are silent:
-//! - A packet without room changes its bins like any other, but neither tosses a coin nor takes from
-//!   the penalty's allowance; so does one that is dropped because of a full bin.
+//! - A packet without room changes its bins like any other (`full_teaches`), but neither tosses a coin
+//!   nor takes from the penalty's allowance; so does one that is dropped because of a full bin.
 //! - A packet leaves the bins that it entered. Bins that start afresh count only what enters them
 //!   from then on; packets that are still queued from before are in no bin.
 //! - The hash changes at the first arrival at or after a multiple of its interval.
 //! - A packet that passes the penalty is not signalled.
-//! - In the second set, a nonresponsive packet takes its bins for too full (`warm_up_by = length`: by
-//!   what they hold, which the penalty keeps small).
+//! - In the second set, a nonresponsive packet takes its bins for too full.
+//!
+//! Linux's SFB counts only nonresponsive packets in the second set, which judges them by their number
+//! (`warm_up_by = length`), keeps the bins when the hash changes (`hash_change`), learns nothing from a
+//! full buffer (`full_teaches`), and gives the penalty's tokens a clock of its own (`penalty = tokens`).
 //! - The fair share: linear counts (WVT90) over each `share_interval`, of all flows and of nonresponsive
 //!   ones, where z of b bits left at zero say b·ln(b/z) flows; the limit is that share of the link.
 
@@ -46,7 +49,9 @@ mod share;
 mod tests;
 
 pub use bins::Account;
-pub use config::{Assignment, BinsConfig, Hash, MAX_LEVELS, Overflow, Penalty, WarmUpBy};
+pub use config::{
+    Assignment, BinsConfig, Hash, HashChange, MAX_LEVELS, Overflow, Penalty, WarmUpBy,
+};
 
 /// A policy that keeps accounts of bins.
 #[derive(Clone, Debug)]
@@ -130,6 +135,9 @@ impl<A: Account> Policy for StochasticFair<A> {
 
     #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        if !self.config.full_teaches && !q.fits(pkt.len) {
+            return Arrival::Admit;
+        }
         if self.config.hash != Hash::Static && cx.now.since(self.since) >= self.config.hash_interval
         {
             self.move_hash(cx);
@@ -146,15 +154,15 @@ impl<A: Account> Policy for StochasticFair<A> {
             full += u32::from(bin.len > bin_limit);
         });
         let saturated = p >= A::nonresponsive_from(rule);
-        if self.next.is_some() {
-            self.warm_up(pkt, saturated, cx.now);
-        }
-        self.limiter.count(pkt.flow, saturated, cx.now);
-
         let too_many = match self.config.overflow {
             Overflow::Any => 1,
             Overflow::All => self.config.levels,
         };
+        if self.next.is_some() {
+            self.warm_up(pkt, saturated, full >= too_many, cx.now);
+        }
+        self.limiter.count(pkt.flow, saturated, cx.now);
+
         if !q.fits(pkt.len) {
             Arrival::Admit
         } else if full >= too_many {
@@ -196,13 +204,20 @@ impl<A: Account> Policy for StochasticFair<A> {
     fn left(&mut self, pkt: &Meta, tag: Tag, _: Exit, _: &mut Cx<'_>) {
         let amount = self.amount(pkt);
         let leave = |set: &mut Set<A>, word| set.each(word, |bin| bin.len -= amount);
-        if tag.epoch == self.epoch {
+        let kept = self.config.hash_change == HashChange::Kept;
+        let changes = self.epoch.wrapping_sub(tag.epoch);
+        if changes == 0 || kept && changes.is_multiple_of(2) {
             leave(&mut self.current, tag.word);
             if let Some(next) = self.next.as_mut().filter(|_| tag.in_next()) {
                 leave(next, tag.next);
             }
-        } else if tag.last == self.epoch {
-            leave(&mut self.current, tag.next);
+        } else {
+            if let Some(next) = self.next.as_mut().filter(|_| kept) {
+                leave(next, tag.word);
+            }
+            if tag.in_next() && (kept || tag.last == self.epoch) {
+                leave(&mut self.current, tag.next);
+            }
         }
     }
 
@@ -253,10 +268,11 @@ impl<A: Account> StochasticFair<A> {
     }
 
     /// A packet arrives while there is a second set: if that is learning, it learns from a packet
-    /// that is nonresponsive.
+    /// that is nonresponsive. Full bins drop what is `shut` out.
     #[inline(never)]
-    fn warm_up(&mut self, pkt: &Meta, saturated: bool, now: Instant) {
-        let warming = self.warming(now);
+    fn warm_up(&mut self, pkt: &Meta, saturated: bool, shut: bool, now: Instant) {
+        let enters = self.config.warm_up_by == WarmUpBy::Verdict || saturated && !shut;
+        let warming = enters && self.warming(now);
         let Some(next) = self.next.as_mut().filter(|_| warming) else { return };
         let word = next.word(pkt.flow);
         self.arriving.1 = Some(word);
@@ -279,6 +295,12 @@ impl<A: Account> StochasticFair<A> {
     /// Changes the hash as often as its time has come.
     #[inline(never)]
     fn move_hash(&mut self, cx: &mut Cx<'_>) {
+        if let (HashChange::Kept, Some(next)) = (self.config.hash_change, &mut self.next) {
+            self.since = cx.now;
+            self.epoch = self.epoch.wrapping_add(1);
+            core::mem::swap(&mut self.current, next);
+            return next.rehash(cx.rng);
+        }
         let interval = self.config.hash_interval;
         let times = cx.now.since(self.since).as_nanos() / interval.as_nanos();
         self.since += interval * times;

@@ -23,6 +23,10 @@ pub(super) struct Limiter {
     burst_bytes: u64,
     /// Up to when what has passed keeps it busy; `None`: long ago.
     busy_until: Option<Instant>,
+    /// Packets that may still pass, the most of them, and when they were last counted (`tokens`).
+    tokens: u64,
+    most_tokens: u64,
+    counted: Instant,
     share: Option<Box<Share>>,
 }
 
@@ -32,7 +36,9 @@ impl Limiter {
     /// # Errors
     /// When the burst is no number of bytes.
     pub(super) fn new(c: &BinsConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let burst_bytes = env.resolve("penalty_burst", c.penalty_burst, Measure::Bytes)? as u64;
+        let burst = |measure| env.resolve("penalty_burst", c.penalty_burst, measure);
+        let burst_bytes = burst(Measure::Bytes)? as u64;
+        let most_tokens = burst(Measure::Packets)? as u64 + 1;
         Ok(Self {
             penalty: c.penalty,
             rate: c.penalty_rate,
@@ -40,10 +46,13 @@ impl Limiter {
             jitter: c.boxtime_jitter,
             burst: match c.penalty {
                 Penalty::Rate | Penalty::FairShare => c.penalty_rate.transmission(burst_bytes),
-                Penalty::Boxtime | Penalty::BoxtimeRandom => Duration::ZERO,
+                Penalty::Tokens | Penalty::Boxtime | Penalty::BoxtimeRandom => Duration::ZERO,
             },
             burst_bytes,
             busy_until: None,
+            tokens: most_tokens,
+            most_tokens,
+            counted: env.now,
             share: (c.penalty == Penalty::FairShare).then(|| Box::new(Share::new(c, env, rng))),
         })
     }
@@ -89,6 +98,9 @@ impl Limiter {
     /// Whether a packet of a nonresponsive flow may enter; if so, it is charged for.
     #[inline(never)]
     pub(super) fn passes(&mut self, len: u32, cx: &mut Cx<'_>) -> bool {
+        if self.penalty == Penalty::Tokens {
+            return self.takes_token(cx.now);
+        }
         let start = match self.busy_until {
             Some(busy) if busy >= cx.now + self.burst => return false,
             Some(busy) => busy.max(cx.now),
@@ -96,13 +108,25 @@ impl Limiter {
         };
         let cost = match self.penalty {
             Penalty::Rate | Penalty::FairShare => self.rate.transmission(u64::from(len)),
-            Penalty::Boxtime => self.boxtime,
+            Penalty::Boxtime | Penalty::Tokens => self.boxtime,
             Penalty::BoxtimeRandom => {
                 self.boxtime.mul_f64(1.0 + self.jitter * (2.0 * cx.rng.uniform() - 1.0))
             }
         };
         self.busy_until = Some(start + cost);
         true
+    }
+
+    /// Whether there is a token. The time since the last count is over with the next, whatever it gave.
+    fn takes_token(&mut self, now: Instant) -> bool {
+        if self.tokens == 0 {
+            let came = now.since(self.counted).as_nanos().checked_div(self.boxtime.as_nanos());
+            self.tokens = came.map_or(self.most_tokens, |came| came.min(self.most_tokens));
+            self.counted = now;
+        }
+        let passes = self.tokens > 0;
+        self.tokens -= u64::from(passes);
+        passes
     }
 
     /// What it remembers beyond itself, in bytes.

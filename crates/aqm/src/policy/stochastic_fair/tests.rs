@@ -9,7 +9,7 @@ use super::*;
 use crate::context::Backlog;
 use crate::packet::FlowKey;
 use crate::policy::lab::{Fate, Lab, config, env, refused};
-use crate::policy::sfb::{BlueBin, Sfb};
+use crate::policy::sfb::{ABOUT, BlueBin, Sfb};
 use crate::time::Duration;
 
 type Story = Lab<Sfb>;
@@ -23,6 +23,15 @@ fn strict<'a>(extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut settings = vec![("bin_size", "1p"), ("increment", "1"), ("decrement", "0")];
     settings.extend(extra);
     settings.to_vec()
+}
+
+/// The preset `linux`, as strict, with these settings over it.
+fn linux<'a>(extra: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let (_, preset) = ABOUT.presets.iter().find(|(name, _)| *name == "linux").unwrap();
+    let mut settings = preset.to_vec();
+    settings.extend(strict(&[("bin_limit", "1p")]));
+    settings.extend(extra);
+    settings
 }
 
 /// Makes a flow known as nonresponsive and empties the queue.
@@ -149,6 +158,76 @@ fn a_double_buffered_hash_knows_whom_the_last_one_knew() {
     }
 }
 
+/// Two flows' packets wait while the second set learns, one of them known as nonresponsive.
+#[test]
+fn linux_s_second_set_counts_nonresponsive_packets_only() {
+    let queued = |settings: &[(&str, &str)]| {
+        let mut lab = Story::new(100, settings);
+        convict(&mut lab, 0);
+        assert_eq!((lab.arrive_from(0), lab.arrive_from(1)), (Fate::Queued, Fate::Queued));
+        let next = lab.queue.policy().next.as_ref().unwrap();
+        next.bins.iter().map(|bin| bin.len).sum::<u64>()
+    };
+    let warm = [("warm_up", "600s")];
+    assert_eq!(queued(&linux(&warm)), 8, "one packet, in a bin on each of eight levels");
+    assert_eq!(queued(&linux(&[warm[0], ("warm_up_by", "verdict")])), 16);
+}
+
+/// A packet that full bins drop teaches the second set nothing, so that it stays clean.
+#[test]
+fn linux_s_second_set_learns_nothing_from_full_bins() {
+    let saturated = |settings: &[(&str, &str)]| {
+        let mut lab = Story::new(100, settings);
+        (0..9).for_each(|_| _ = lab.arrive_from(0));
+        lab.wait_ms(600_000);
+        lab.arrive_from(1);
+        lab.signal("saturated")
+    };
+    let warm = [("warm_up", "600s")];
+    assert_eq!(saturated(&linux(&warm)), 0.0);
+    assert_eq!(saturated(&linux(&[warm[0], ("warm_up_by", "verdict")])), 1.0 / 16.0);
+}
+
+/// The set that a flow made suspicious is the current one again two changes later. It knows the same
+/// bins, and another hash says whose they are.
+#[test]
+fn linux_s_hash_changes_leave_others_with_what_a_flow_did() {
+    let shape = [("levels", "1"), ("bins", "8")];
+    let mut lab = Story::new(100, &linux(&shape));
+    convict(&mut lab, 0);
+    assert_eq!(lab.arrive_from(0), Fate::Queued, "a token");
+    assert_eq!(lab.signal("saturated"), 1.0 / 8.0);
+    lab.wait_ms(600_000);
+    lab.arrive_from(1);
+    assert_eq!(lab.signal("saturated"), 0.0, "the other set knows nothing");
+    lab.wait_ms(900_000);
+    lab.arrive_from(1);
+    assert_eq!((lab.signal("saturated"), lab.signal("hash_age_s")), (1.0 / 8.0, 0.0));
+    let sfb = lab.queue.policy();
+    let suspicious = sfb.current.bins.iter().position(|bin| bin.account.p(&sfb.rule) == 1.0);
+    let len = |sfb: &Sfb| sfb.current.bins[suspicious.unwrap()].len;
+    let heir = (2..1000).find(|&flow| bins(sfb, flow)[0] == suspicious.unwrap()).unwrap();
+    let waiting = len(sfb);
+    assert!(waiting >= 1, "the first flow's packet");
+    lab.wait_ms(599_999);
+    lab.arrive_from(heir);
+    assert_eq!(lab.signal("hash_age_s"), 599.999, "an interval counts from the last change");
+    assert_eq!(lab.depart(), Some(3));
+    assert_eq!(len(lab.queue.policy()), waiting, "one is in, one is out");
+}
+
+#[test]
+fn a_full_buffer_teaches_linux_s_bins_nothing() {
+    let p_max = |settings: &[(&str, &str)]| {
+        let mut lab = Story::new(2, settings);
+        (0..2).for_each(|_| assert_eq!(lab.arrive_from(0), Fate::Queued));
+        assert_eq!(lab.arrive_from(0), Fate::Dropped(Cause::Overflow));
+        lab.signal("p_max")
+    };
+    assert_eq!(p_max(&linux(&[])), 0.0);
+    assert_eq!(p_max(&linux(&[("full_teaches", "true")])), 1.0, "two is one too many");
+}
+
 /// Drives a policy with arrivals, departures, and drops from anywhere, and holds each bin's
 /// length against a count that is kept beside it.
 fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u32) {
@@ -163,6 +242,7 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
     let mut first = 0;
     let mut amounts: Vec<(u32, u32, Vec<usize>, u64)> = Vec::new();
     let (mut id, mut changes) = (0, 0);
+    let kept = sfb.config.hash_change == HashChange::Kept;
     for _ in 0..steps {
         now += Duration::from_nanos(dice.bits() % 200_000);
         let gone = match dice.below(20) {
@@ -173,21 +253,23 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
                     packets: queue.len() as u32,
                     bytes: queue.iter().map(|(m, ..)| u64::from(m.len)).sum(),
                 };
-                let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
+                let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
                 let mut cx = Cx { now, rng: &mut rng };
                 let verdict = sfb.on_arrival(&meta, &q, &mut cx);
                 while first < sfb.epoch {
                     first += 1;
                     changes += 1;
-                    books.pop_front();
-                    books.push_back(vec![0; 15]);
+                    let stale = books.pop_front().unwrap();
+                    books.push_back(if kept { stale } else { vec![0; 15] });
                 }
                 let enters = matches!(verdict, Arrival::Admit | Arrival::Signal(_));
                 if enters && queue.len() < 12 {
                     let amount =
                         if sfb.measure == Measure::Bytes { u64::from(meta.len) } else { 1 };
                     let tag = sfb.admitted(&meta, &mut cx);
-                    let sets = [Some(&sfb.current), sfb.next.as_ref().filter(|_| sfb.warming(now))];
+                    let learns = sfb.warming(now) && sfb.config.warm_up_by == WarmUpBy::Verdict
+                        || sfb.arriving.1.is_some();
+                    let sets = [Some(&sfb.current), sfb.next.as_ref().filter(|_| learns)];
                     for (age, set) in (0..).zip(sets) {
                         let Some(set) = set else { continue };
                         let entered: Vec<usize> =
@@ -208,8 +290,8 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
             let (meta, tag, gone) = queue.remove(position);
             sfb.left(&meta, tag, exit, &mut Cx { now, rng: &mut rng });
             amounts.retain(|(id, epoch, entered, amount)| {
-                if *id == gone && *epoch >= first {
-                    let book = &mut books[(epoch - first) as usize];
+                if *id == gone && (kept || *epoch >= first) {
+                    let book = &mut books[epoch.abs_diff(first) as usize % 2];
                     entered.iter().for_each(|&b| book[b] -= amount);
                 }
                 *id != gone
@@ -228,17 +310,22 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
 #[test]
 fn each_bin_counts_the_queued_packets_that_entered_it() {
     for mode in ["packets", "bytes"] {
-        for (hash, warm_up) in [
-            ("static", "none"),
-            ("moving", "none"),
-            ("double-buffered", "none"),
-            ("double-buffered", "1ms"),
+        for (hash, warm_up, by, change) in [
+            ("static", "none", "verdict", "afresh"),
+            ("moving", "none", "verdict", "afresh"),
+            ("double-buffered", "none", "verdict", "afresh"),
+            ("double-buffered", "1ms", "verdict", "afresh"),
+            ("double-buffered", "1ms", "length", "afresh"),
+            ("double-buffered", "1ms", "verdict", "kept"),
+            ("double-buffered", "none", "length", "kept"),
         ] {
             let settings = [
                 ("levels", "3"),
                 ("bins", "5"),
                 ("hash", hash),
                 ("warm_up", warm_up),
+                ("warm_up_by", by),
+                ("hash_change", change),
                 ("hash_interval", "2ms"),
                 ("mode", mode),
                 ("increment", "0.3"),
@@ -280,6 +367,27 @@ fn a_penalty_rate_is_kept_and_may_be_overdrawn_by_its_burst() {
     let at = passing(&[("penalty_rate", "80kbit"), ("penalty_burst", "3p")]);
     assert_eq!(at[..4], [0, 1, 2, 3], "one, and three at once");
     assert_eq!(at.len(), 13);
+}
+
+/// In Linux tokens are counted only when the last is gone, and a count that finds none begins the
+/// next token anew.
+#[test]
+fn linux_s_penalty_lets_nothing_pass_while_packets_follow_closely() {
+    let at = passing(&linux(&[]));
+    assert_eq!(at, (0..20).collect::<Vec<_>>(), "the burst, and nothing in the second behind it");
+    let mut lab = Story::new(100, &linux(&[("penalty_burst", "2p")]));
+    convict(&mut lab, 0);
+    let mut pass = |ms| {
+        lab.wait_ms(ms);
+        let passes = lab.arrive_from(0) == Fate::Queued;
+        lab.depart();
+        passes
+    };
+    assert_eq!([0, 0, 0, 0].map(&mut pass), [true, true, true, false]);
+    assert_eq!([99, 99, 99].map(&mut pass), [false; 3]);
+    assert_eq!([100, 99, 1].map(&mut pass), [true, false, false]);
+    assert_eq!([299, 0, 0, 99].map(&mut pass), [true, true, false, false]);
+    assert_eq!([9000, 0, 0, 0].map(&mut pass), [true, true, true, false]);
 }
 
 /// Boxtimes are uniform on 25 … 75 ms, rounded up to the next packet: 50.5 ms on average with

@@ -31,6 +31,8 @@ pub enum Verdict {
     Drop,
     /// The same, as a penalty.
     Penalise,
+    /// The same, for a rate that all share.
+    Police,
     /// Drop it and the packets at these places in the queue, as a penalty.
     DropWith(Vec<usize>),
 }
@@ -137,6 +139,9 @@ impl<M: Model> Naive<M> {
             }
             Verdict::Penalise => {
                 return self.events.push(Event::Dropped(packet.id, Cause::Penalty));
+            }
+            Verdict::Police => {
+                return self.events.push(Event::Dropped(packet.id, Cause::Policed));
             }
             _ => return self.dropped(packet, Cause::Early),
         }

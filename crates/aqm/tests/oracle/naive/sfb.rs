@@ -1,9 +1,9 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aqm::hash::Cuts;
 use aqm::{FlowHash, FlowKey, Rng};
 
-use super::{Model, Packet, Verdict};
+use super::{MEAN, Model, Packet, Verdict};
 
 /// 1000 flows, of which a set bit each is counted: 4096 bits.
 const BITS: f64 = 4096.0;
@@ -24,6 +24,8 @@ pub struct Settings {
     pub interval: u64,
     pub warm_up: Option<u64>,
     pub by_length: bool,
+    pub kept: bool,
+    pub full_teaches: bool,
     pub penalty: &'static str,
     pub rate: u64,
     pub burst: u64,
@@ -110,11 +112,11 @@ impl Bin {
 
 /// A set of bins. Its lengths are counted anew from the queue each time.
 struct Set {
+    /// By which packets remember it.
+    id: u32,
     hash: FlowHash,
     /// The bucket of each flow number, modulo their count, if no two flows are to meet.
     order: Option<Vec<usize>>,
-    /// Packets that arrived from then on are in its bins.
-    from: u64,
     /// By level and bin.
     bins: Vec<Vec<Bin>>,
 }
@@ -126,8 +128,15 @@ pub struct Sfb {
     sets: Vec<Set>,
     /// When the current set took over.
     since: u64,
+    /// How many there have been.
+    made: u32,
+    /// The sets that a packet entered, and its bin there on each level.
+    entered: BTreeMap<u32, Vec<(u32, Vec<usize>)>>,
     /// When the token bucket will have been filled again.
     full_at: Option<u64>,
+    /// Linux: the tokens that are left, and when they were counted.
+    tokens: u64,
+    counted: u64,
     share: Option<Share>,
 }
 
@@ -141,29 +150,50 @@ struct Share {
 
 impl Sfb {
     pub fn new(c: Settings) -> Self {
-        Self { c, sets: Vec::new(), since: 0, full_at: None, share: None }
+        Self {
+            sets: Vec::new(),
+            since: 0,
+            made: 0,
+            entered: BTreeMap::new(),
+            full_at: None,
+            tokens: c.burst / MEAN as u64 + 1,
+            counted: 0,
+            share: None,
+            c,
+        }
     }
 
-    fn set(&self, from: u64, stale: Option<Set>, rng: &mut Rng) -> Set {
+    /// A set with another secret, which knows nothing or what the stale one knew.
+    fn set(&mut self, stale: Option<Set>, rng: &mut Rng) -> Set {
         let max_p = if let Rule::Red { max_p, .. } = self.c.rule { max_p } else { 0.0 };
         let bin = Bin { p: 0.0, saturated: false, last: None, avg: 0.0, max_p, status: "below" };
         let level = vec![bin; self.c.bins as usize];
         let hash = FlowHash::new(rng);
+        self.made += 1;
+        let (mut id, mut bins) = (self.made, vec![level; self.c.levels as usize]);
+        let mut old_order = None;
+        if let Some(stale) = stale {
+            old_order = stale.order;
+            if self.c.kept && self.c.hash == "double-buffered" {
+                (id, bins) = (stale.id, stale.bins);
+            }
+        }
         let order = self.c.distinct.then(|| {
             let buckets = (self.c.bins as usize).pow(self.c.levels);
             // Shuffled anew from what it was.
-            let mut order = stale.and_then(|set| set.order).unwrap_or((0..buckets).collect());
+            let mut order = old_order.unwrap_or((0..buckets).collect());
             for i in (1..order.len()).rev() {
                 order.swap(i, rng.below(i + 1));
             }
             order
         });
-        Set { hash, order, from, bins: vec![level; self.c.levels as usize] }
+        Set { id, hash, order, bins }
     }
 
-    /// From when on packets enter the set that takes over at `takeover`.
-    fn entered_from(&self, takeover: u64) -> u64 {
-        takeover - self.c.warm_up.unwrap_or(self.c.interval).min(self.c.interval)
+    /// Whether the next set learns.
+    fn warming(&self, now: u64) -> bool {
+        let warm_up = self.c.warm_up.unwrap_or(self.c.interval).min(self.c.interval);
+        self.sets.len() == 2 && now >= self.since + self.c.interval - warm_up
     }
 
     fn bin(&self, set: &Set, level: usize, flow: u64) -> usize {
@@ -183,7 +213,9 @@ impl Sfb {
             let at = self.bin(set, level, flow);
             let length: u64 = q
                 .iter()
-                .filter(|p| p.arrived >= set.from && self.bin(set, level, p.flow) == at)
+                .filter(|p| {
+                    self.entered[&p.id].iter().any(|(id, bins)| *id == set.id && bins[level] == at)
+                })
                 .map(|p| if self.c.bytes { u64::from(p.len) } else { 1 })
                 .sum();
             let known = which == 1 && !self.c.by_length;
@@ -199,7 +231,25 @@ impl Sfb {
         (p_min, saturated, full)
     }
 
+    /// Linux's clock: it begins anew with each count of tokens.
+    fn token(&mut self, now: u64) -> bool {
+        if self.tokens == 0 {
+            let most = self.c.burst / MEAN as u64 + 1;
+            let came = (now - self.counted).checked_div(self.c.boxtime).unwrap_or(most);
+            self.tokens = if came > most { most } else { came };
+            self.counted = now;
+        }
+        if self.tokens == 0 {
+            return false;
+        }
+        self.tokens -= 1;
+        true
+    }
+
     fn penalty(&mut self, now: u64, len: u32, rng: &mut Rng) -> bool {
+        if self.c.penalty == "tokens" {
+            return self.token(now);
+        }
         let bits = |bytes: u64, rate: u64| (bytes as f64 * 8e9 / rate as f64).round() as u64;
         let rate = self.share.as_ref().map_or(self.c.rate, |share| share.rate);
         let by_rate = matches!(self.c.penalty, "rate" | "fair-share");
@@ -222,10 +272,10 @@ impl Sfb {
 
 impl Model for Sfb {
     fn start(&mut self, rng: &mut Rng) {
-        let first = self.set(0, None, rng);
+        let first = self.set(None, rng);
         self.sets.push(first);
         if self.c.hash == "double-buffered" {
-            let next = self.set(self.entered_from(self.c.interval), None, rng);
+            let next = self.set(None, rng);
             self.sets.push(next);
         }
         if self.c.penalty == "fair-share" {
@@ -247,27 +297,42 @@ impl Model for Sfb {
         fits: bool,
         rng: &mut Rng,
     ) -> Verdict {
+        if !fits && !self.c.full_teaches {
+            return Verdict::Admit;
+        }
+        let kept = self.c.kept && self.sets.len() == 2;
+        if kept && now >= self.since + self.c.interval {
+            self.since = now;
+            let stale = self.sets.remove(0);
+            let next = self.set(Some(stale), rng);
+            self.sets.push(next);
+        }
         let mut changes = 0;
         while self.c.hash != "static" && now >= self.since + self.c.interval {
             self.since += self.c.interval;
             changes += 1;
         }
-        for change in (0..changes).rev().take(2).collect::<Vec<_>>().into_iter().rev() {
-            // The last change is number `changes - 1`, at `since`.
-            let at = self.since - (changes - 1 - change) * self.c.interval;
+        // A third change has nothing to forget.
+        for _ in 0..changes.min(2) {
             let stale = self.sets.remove(0);
-            let from =
-                if self.sets.is_empty() { at } else { self.entered_from(at + self.c.interval) };
-            let fresh = self.set(from, Some(stale), rng);
+            let fresh = self.set(Some(stale), rng);
             self.sets.push(fresh);
         }
         let (p_min, nonresponsive, full) = self.update(0, now, pkt.flow, q);
-        if nonresponsive
-            && self.sets.len() == 2
-            && now >= self.entered_from(self.since + self.c.interval)
-        {
-            self.update(1, now, pkt.flow, q);
+        let shut = full >= if self.c.all { self.c.levels } else { 1 };
+        let mut enters = vec![0];
+        if self.warming(now) && (!self.c.by_length || nonresponsive && !shut) {
+            enters.push(1);
+            if nonresponsive {
+                self.update(1, now, pkt.flow, q);
+            }
         }
+        let bins = enters.into_iter().map(|which| {
+            let set = &self.sets[which];
+            let levels = 0..self.c.levels as usize;
+            (set.id, levels.map(|level| self.bin(set, level, pkt.flow)).collect())
+        });
+        self.entered.insert(pkt.id, bins.collect());
         if let Some(share) = &mut self.share {
             if now >= share.end {
                 let flows = |seen: &BTreeSet<u64>| -BITS * ((BITS - seen.len() as f64) / BITS).ln();
@@ -292,7 +357,7 @@ impl Model for Sfb {
         if !fits {
             return Verdict::Admit;
         }
-        if full >= if self.c.all { self.c.levels } else { 1 } {
+        if shut {
             return Verdict::Drop;
         }
         if nonresponsive {

@@ -60,7 +60,8 @@ macro_rules! names {
 names! {
     /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
     Reno = "reno": Carrier::Tcp(TcpName::Reno);
-    /// TCP with fast recovery that uses partial acknowledgements (RFC 6582).
+    /// TCP with fast recovery that repairs one loss per round trip, by partial acknowledgements
+    /// (RFC 6582).
     NewReno = "newreno": Carrier::Tcp(TcpName::NewReno);
     /// TCP with selective acknowledgements (RFC 6675).
     Sack = "sack": Carrier::Tcp(TcpName::Sack);
@@ -87,8 +88,7 @@ names! {
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
     Trace = "trace": Carrier::Trace;
-    /// Datagrams in a constant window: always the same number under way, whatever happens to them; `infinite`
-    /// only.
+    /// Datagrams with a constant number in flight, whatever happens to them; `infinite` only.
     Window = "window": Carrier::Window;
 }
 

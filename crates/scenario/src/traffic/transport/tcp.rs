@@ -112,25 +112,25 @@ pub struct Tcp {
     /// Which of them.
     #[serde(skip)]
     pub name: TcpName,
-    /// Other defaults for the keys below, together.
+    /// Other defaults for several of these keys at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<TcpPreset>,
     /// An ECN echo with a window of one packet makes the sender wait for its timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window after an ECN echo, 1 … 1000 packets; Linux has 2. With `rack`, and for `prague`
-    /// without `pacing`, it is 2 anyway; a paced `prague` keeps at least 100 kbit/s instead, unless this is
-    /// more than 1. Leave it at 1 with `ecn_timeout`, and with `bbr` and `bbr1`, whose window is never below
-    /// 4. For your own controller it is the least window at any time.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack`, and with
+    /// `prague` that is not paced, it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead, unless
+    /// this is more than 1. Leave it at 1 with `ecn_timeout`, `bbr` and `bbr1` (their window is never below
+    /// 4). For a controller of your own it is the least window at any time.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// SYN-ACKs are ECN-capable, too; with `dctcp` and `prague`, whose marks are counted one by one, also
-    /// SYNs and acknowledgements. Together with `ecn_on_retransmit` this is ECN++
-    /// (draft-ietf-tcpm-generalized-ecn; for `dctcp` RFC 8257 §3.6). After a marked SYN or SYN-ACK the
-    /// initial window is one packet; `dctcp` and `prague` report that mark only with `accecn`.
+    /// SYN-ACKs are ECN-capable, too. With `dctcp` and `prague`, so are SYNs and acknowledgements. Together
+    /// with `ecn_on_retransmit` this is ECN++ (draft-ietf-tcpm-generalized-ecn; for `dctcp` RFC 8257 §3.6).
+    /// If a SYN or SYN-ACK was marked, the sender of the data begins with a window of one packet; with
+    /// `dctcp` and `prague` it learns of this with `accecn` only.
     #[serde(default)]
     pub ecn_on_control: bool,
     /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
@@ -144,27 +144,28 @@ pub struct Tcp {
     /// Linux does it).
     #[serde(default)]
     pub ecn_fallback: bool,
-    /// Delay of acknowledgements; `0s` acknowledges each packet.
+    /// Every second packet is acknowledged, or one packet after this time; `0s`: each packet at
+    /// once.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
-    /// Packets that may be sent wait for a random time, uniform from 0 to this, and then leave together, in
-    /// order (ns-2's `overhead_`).
+    /// Packets wait for a random time, uniform in 0 … this, and then leave together, in order
+    /// (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
-    /// Packets are paced by the window and the round trip, once that was measured. `prague` is paced unless
-    /// this is false, even before the first measurement. `bbr`, `bbr1` and your own controller may set their
-    /// own rates.
+    /// Packets are spaced by the window and the round trip, once that is measured. `prague` is paced
+    /// unless this is false, even before the first measurement. `bbr`, `bbr1` and a controller of your own
+    /// that gives a rate are paced at their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// Size of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets (`prague`
-    /// one), at most 43 (64 kB of 1500 bytes). It is BBR's send quantum. By default 1 ms with `tso`, else
-    /// single packets.
+    /// Length of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets
+    /// (`prague` one), at most 43 (64 kB of 1500 bytes). The send quantum of BBR. If not given 1 ms with
+    /// `tso`, else each packet leaves by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,
-    /// The interface cuts up large segments, as in Linux: packets leave in bursts of a millisecond at the
-    /// sender's rate (`send_quantum`), larger at round trips below 3 ms. To fill a burst, of up to a third of
-    /// its window, an unpaced sender waits at most a millisecond for further acknowledgements; the preset
-    /// `linux` has no `tso` for unpaced senders. With `rack` only.
+    /// The network interface cuts up what the host sends, as in Linux: packets leave in bursts of what the
+    /// rate sends in a millisecond (`send_quantum`), in longer ones where the round trip is below 3 ms. A
+    /// sender that is not paced holds back less than a burst, up to a third of its window and at most for a
+    /// millisecond, until acknowledgements fill it; the preset `linux` leaves that out. With `rack` only.
     #[serde(default)]
     pub tso: bool,
     /// Initial window in packets, 1 … 1000.
@@ -198,21 +199,20 @@ pub struct Tcp {
     /// (RFC 6675 §5.1). By default only `newreno` has it. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
-    /// How `sack` repairs losses: as in RFC 6675, or as ns-2's Sack1, which counts packets in flight by its
-    /// own rule, waits for its timer more often, and starts with one packet after a lost SYN and after an
-    /// idle period; `repair_past_timeout` is part of that.
+    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. The latter counts packets in flight
+    /// by a rule of its own, waits for its timer more often, and begins with one packet after a lost SYN or a
+    /// pause; it includes `repair_past_timeout`.
     #[serde(default)]
     pub recovery: Recovery,
-    /// `min_rto` bounds the difference between the timeout and the smoothed round trip, not the timeout
-    /// itself (Linux).
+    /// The timeout is srtt + max(`min_rto`, 4·rttvar), as in Linux, instead of max(`min_rto`, srtt
+    /// + 4·rttvar).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
-    /// Losses are detected by time (RACK-TLP, RFC 8985), those of retransmissions too. The window shrinks in
-    /// proportion to the arriving acknowledgements (PRR, RFC 6937), also after an ECN echo, and does not grow
-    /// meanwhile. Every acknowledgement is a sample of the round trip, except of retransmitted packets
-    /// without `timestamps` (Karn), and a sample ends a backoff. Not for `reno` and `newreno`; `bbr` and
-    /// `bbr1` have it anyway, with their own windows in place of PRR; `prague` responds to echoes as without
-    /// it.
+    /// Losses are found by time, those of retransmissions too (RACK-TLP, RFC 8985). The window goes down in
+    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow meanwhile. Every
+    /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
+    /// retransmitted packets give none (Karn). Not for `reno` and `newreno`. `bbr` and `bbr1` always have it,
+    /// with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
     /// Acknowledgements echo timestamps of about a millisecond, which show whether a retransmitted packet had
@@ -221,31 +221,31 @@ pub struct Tcp {
     #[serde(default)]
     pub timestamps: bool,
     /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC
-    /// 9768, without its options); with `delayed_ack` they wait more often. Without it an acknowledgement
-    /// only echoes the marks of its own packets, and a lost acknowledgement loses them. With `rack` only.
+    /// 9768, without its options), and with `delayed_ack` wait more often. Without it an acknowledgement
+    /// reports only the marks of its own packets, so a lost one loses them. With `rack` only.
     #[serde(default)]
     pub accecn: bool,
-    /// How `bbr` uses marks. `as-losses`: a mark counts as a loss, and while `bbr` probes as a loss rate
-    /// above its threshold; the draft leaves it open. `low-latency`, as in Google's kernel: the share of
-    /// marks counts, but only with `accecn` and after a round trip of 5 ms or less; otherwise the model
-    /// ignores marks.
+    /// What `bbr` makes of marks. `as-losses`: a mark ends Startup or a probe, as losses above the draft's 2
+    /// % do, and counts as a loss otherwise; the draft leaves this open. `low-latency`, as Google's kernel:
+    /// marks count by their share, with `accecn` and after a round trip of 5 ms or less; otherwise the model
+    /// ignores them.
     #[serde(default)]
     pub ecn_rule: EcnRule,
-    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its limit). Not
-    /// for `bbr` and `bbr1`.
+    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
+    /// limit). Not for `bbr`, `bbr1` and a controller of your own.
     #[serde(default)]
     pub count_packets: bool,
     /// Even with delayed acknowledgements, the first 16 packets and two after a mark are acknowledged at
     /// once, and with `accecn` also the first packet without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
-    /// `cubic` follows RFC 8312, with HyStart, not RFC 9438, with HyStart++; its Reno-friendly window does
-    /// not grow by a whole packet per round trip (Linux). With `count_packets` and `whole_packets` its target
-    /// and its window are whole packets, as in Linux.
+    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows
+    /// like Reno it stays at half a packet a round trip, also above the window of the last loss. With
+    /// `count_packets` and `whole_packets` its target and its window are whole packets, as Linux counts them.
     #[serde(default)]
     pub rfc8312: bool,
-    /// At shorter round trips `prague` grows as if they were this long, 0 … 1 h; 25 ms if not given. `0s`:
-    /// each round trip counts as it is, as in Linux's Prague before 2021.
+    /// At round trips below this, `prague` grows as if they were this long, 0 … 1 h; 25 ms if not
+    /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
     /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
@@ -254,17 +254,17 @@ pub struct Tcp {
     /// A reduction of the window leaves whole packets, as in Linux.
     #[serde(default)]
     pub whole_packets: bool,
-    /// The slow-start threshold is a whole number of packets, and the window after a loss may exceed it by a
-    /// fraction, as in ns-2.
+    /// The slow-start threshold is a whole number of packets, as in ns-2. After a loss the window may
+    /// exceed it by a fraction of a packet.
     #[serde(default)]
     pub whole_threshold: bool,
     /// Start again from the initial window after an idle timeout (RFC 5681 §4.1); `bbr` and `bbr1`
     /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
-    /// After an idle period the window is not set to the initial window, but halved once for each timeout
-    /// that the period lasted, down to the initial window; slow start then goes on to three quarters of the
-    /// old window (RFC 2861, Linux). With `restart_after_idle` only.
+    /// After idleness the window is halved once for each timeout that it lasted, but not below the
+    /// initial window. Slow start then goes on to three quarters of the old window (RFC 2861,
+    /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
     /// The window as in RFC 9002 §7: a loss or an ECN echo lowers it at once, not in proportion to what
@@ -370,7 +370,7 @@ impl TcpPreset {
 
 /// Whether a sender of it has nothing to send at times, and something later.
 fn is_idle_at_times(app: AppName) -> bool {
-    matches!(app, AppName::Pareto | AppName::Exponential)
+    matches!(app, AppName::Pareto | AppName::Exponential | AppName::Schedule)
 }
 
 fn two() -> u32 {
@@ -394,8 +394,8 @@ const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or 
 
 impl Keys for Tcp {
     const CARRIES: &'static [AppName] =
-        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Web];
-    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto and exponential";
+        &[AppName::Finite, AppName::Pareto, AppName::Exponential, AppName::Schedule, AppName::Web];
+    const CARRIES_ONLY: &'static str = "for cbr only; TCP has pareto, exponential and schedule";
     const IS_GREEDY: bool = true;
     const ANSWERS: bool = true;
 
@@ -661,11 +661,11 @@ impl Tcp {
         self.check_idle_ecn(group, at)?;
         let whence = "a sender that is never idle:";
         if !self.restart_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "true, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "true, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "restart_after_idle", allowed, whence);
         }
         if self.decay_after_idle && !is_idle_at_times(group.app) {
-            let allowed = "false, or app = \"pareto\" or \"exponential\" beside it";
+            let allowed = "false, or app = \"pareto\", \"exponential\" or \"schedule\" beside it";
             return idle(at, "decay_after_idle", allowed, whence);
         }
         if self.decay_after_idle && (!self.restart_after_idle || self.name.needs().has_model) {

@@ -13,6 +13,7 @@ use crate::app::{App, OnOff, Step};
 use crate::control::Setting;
 use crate::packet::{Packet, Payload};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
+use crate::watch::{Look, Values};
 
 /// How many packets are acknowledged at once as a connection begins, and after a mark (Linux).
 const QUICK_AT_START: u8 = 16;
@@ -46,8 +47,8 @@ impl EndPoints for Ends {
         match group.app {
             App::Infinite => sender.offer(u32::MAX),
             App::Finite { .. } => sender.offer(group.finite(port.flow as usize).unwrap_or(0)),
-            App::OnOff { .. } if begins => step(sender, port, now),
-            App::OnOff { .. } | App::Periodic { .. } | App::Web(_) => {}
+            App::OnOff { .. } | App::Schedule(_) if begins => step(sender, port, now),
+            App::OnOff { .. } | App::Schedule(_) | App::Periodic { .. } | App::Web(_) => {}
         }
         self.send(port, o);
     }
@@ -145,7 +146,7 @@ impl EndPoints for Ends {
         if own && port.seat.send_at <= now {
             sender.on_own_timer(now, o);
         }
-        if matches!(port.group.app, App::OnOff { .. }) {
+        if port.group.app.comes_and_goes() {
             // What it did while nothing could be sent was not waited for.
             while let Some(ends) = source(port).map(|source| source.ends())
                 && ends <= now
@@ -164,14 +165,12 @@ impl EndPoints for Ends {
             port.seat.send_at = NEVER;
             release(sender, port, o);
         }
-        if let App::OnOff { gap, .. } = port.group.app
-            && let Some(source) = source(port)
-        {
+        if let Some(source) = source(port) {
             let mut due = source.ends();
             // A source with a rate gives one packet after another; as long as there are others to
             // send they are counted, not waited for.
-            if gap > 0 && sender.has_nothing_left() {
-                sender.offer(source.given(now, gap));
+            if source.gap() > 0 && sender.has_nothing_left() {
+                sender.offer(source.given(now));
                 let gives = source.gives();
                 if at_once {
                     release(sender, port, o);
@@ -265,6 +264,14 @@ impl EndPoints for Ends {
 
     fn last_round_trip(&mut self) -> Option<u64> {
         self.sender.take_sample()
+    }
+
+    fn look(&mut self, now: u64, o: &Options, look: &mut Look) -> bool {
+        self.sender.look(now, o, look)
+    }
+
+    fn values(&mut self, values: Values<'_>) {
+        self.sender.values(values);
     }
 }
 

@@ -242,7 +242,10 @@ impl Options {
     /// Those of a group of traffic. A `web` session begins its connections itself.
     pub(crate) fn new(spec: &TrafficSpec, tcp: &keys::Tcp, _: u32) -> Self {
         let web = matches!(spec.app, keys::App::Web(_));
-        let comes_and_goes = matches!(spec.app, keys::App::Pareto(_) | keys::App::Exponential(_));
+        let comes_and_goes = matches!(
+            spec.app,
+            keys::App::Pareto(_) | keys::App::Exponential(_) | keys::App::Schedule(_)
+        );
         let needs = tcp.name.needs();
         let recovery = Recovery::new(tcp);
         let pacing = Pacing::new(tcp);

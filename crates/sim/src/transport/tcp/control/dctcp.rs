@@ -50,6 +50,10 @@ impl CongestionControl for Dctcp {
             (self.acked, self.marked, self.window_end) = (0, 0, end);
         }
     }
+
+    fn alpha(&self) -> Option<f64> {
+        Some(self.alpha)
+    }
 }
 
 impl Dctcp {

@@ -17,6 +17,7 @@ use aqm::Rng;
 use scenario::traffic::TcpName;
 
 use super::Options;
+use crate::watch::{Look, Value, Values};
 
 /// The state of one connection's congestion control, and its rules. The defaults are Reno's (RFC 5681).
 pub(crate) trait CongestionControl {
@@ -79,6 +80,11 @@ pub(crate) trait CongestionControl {
 
     /// The source of its random numbers, if it draws any.
     fn rng(&mut self) -> Option<&mut Rng> {
+        None
+    }
+
+    /// The smoothed share of marks, 0 … 1, for who looks on.
+    fn alpha(&self) -> Option<f64> {
         None
     }
 }
@@ -183,8 +189,18 @@ pub(crate) trait PathModel {
     /// for the same acknowledgement.
     fn on_sample(&mut self, sample: &Sample, window: &mut f64);
 
+    /// The repair that goes on was needless: nothing had been lost. `delivered` packets were.
+    /// [`Repair::Ends`] follows.
+    fn on_undo(&mut self, _delivered: u32, _window: &mut f64) {}
+
     /// It sends little on purpose: what arrives says nothing of the bandwidth.
     fn is_probing_rtt(&self) -> bool;
+
+    /// For who looks on: the phases that were entered since, the round, whether it restarts.
+    fn look(&mut self, look: &mut Look);
+
+    /// What it goes by, by the draft's names, with a window of `window` packets.
+    fn values(&self, window: f64, values: Values<'_>);
 }
 
 /// What happens to the repair of losses.
@@ -433,5 +449,13 @@ impl Control {
 
     pub(super) fn pace(&self, times: Times) -> Pace {
         self.ask(|control| control.pace(times))
+    }
+
+    /// The values of one without a model of the path, for who looks on.
+    pub(super) fn values(&self, ssthresh: f64, values: Values<'_>) {
+        values("ssthresh", Value::Number(ssthresh));
+        if let Some(alpha) = self.ask(|control| control.alpha()) {
+            values("alpha", Value::Number(alpha));
+        }
     }
 }

@@ -121,6 +121,10 @@ impl CongestionControl for Prague {
         let least = self.least_rate * self.srtt as f64;
         Some((window * (1.0 - self.alpha / 2.0)).max(least.min(window)))
     }
+
+    fn alpha(&self) -> Option<f64> {
+        Some(self.alpha)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What a sender says of itself, as Linux does in `tcp_info`.
 
-use super::{DUPLICATES, Recovery, Sender, State};
+use super::super::options::Pacing;
+use super::{DUPLICATES, Options, Recovery, Sender, State};
+use crate::watch::{Look, Repairing, Values};
 
 /// The state of congestion, numbered as Linux's `tcpi_ca_state`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +41,50 @@ pub struct Info {
 }
 
 impl Sender {
+    /// Writes what the sender does into `look`; `false` before it has begun.
+    pub(crate) fn look(&mut self, now: u64, o: &Options, look: &mut Look) -> bool {
+        if self.core.state < State::Open {
+            return false;
+        }
+        look.phases.clear();
+        look.gap = (o.pacing == Pacing::Paced).then(|| self.pace(now));
+        let core = &mut self.core;
+        if core.control.model(|model| model.look(look)).is_none() {
+            (look.round, look.restarting) = (None, false);
+            look.phases.push(match core.state {
+                State::Reducing => "reduction",
+                State::Recovery => "recovery",
+                State::Loss => "timeout",
+                _ if core.cwnd < core.ssthresh => "slow-start",
+                _ => "congestion-avoidance",
+            });
+        }
+        look.under_way = (core.una, core.end);
+        look.repair = match core.state {
+            State::Recovery => Repairing::Losses,
+            State::Loss => Repairing::Timeout,
+            _ => Repairing::Nothing,
+        };
+        look.cwnd = core.cwnd;
+        (look.in_flight, look.undone) = match &self.recovery {
+            Recovery::Rack(rack) => (rack.pipe(core), rack.undone),
+            _ => (core.outstanding().saturating_sub(core.duplicates), 0),
+        };
+        true
+    }
+
+    /// Gives the values by which the congestion control decides, by name.
+    pub(crate) fn values(&mut self, values: Values<'_>) {
+        let Self { core, recovery } = self;
+        let window = core.cwnd;
+        if core.control.model(|model| model.values(window, values)).is_none() {
+            core.control.values(core.ssthresh, values);
+        }
+        if let Recovery::Rack(rack) = recovery {
+            rack.values(values);
+        }
+    }
+
     /// The state, for comparison with other senders. The call looks at each packet under way, so it is too
     /// slow to be made at each acknowledgement.
     pub fn info(&self) -> Info {

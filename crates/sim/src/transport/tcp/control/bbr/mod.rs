@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 
 use super::Sample;
 use crate::transport::tcp::options::MOST_IN_A_BURST;
+use crate::watch::{Value, Values};
 
 /// A window has at least so many packets, so that delayed acknowledgements go on.
 const LEAST_WINDOW: f64 = 4.0;
@@ -74,6 +75,10 @@ impl Rounds {
     fn begin(&mut self, delivered: u32) {
         self.next = delivered;
     }
+
+    fn values(&self, values: Values<'_>) {
+        values("round_count", Value::Number(self.count.into()));
+    }
 }
 
 /// Whether more speed brings no more: three rounds in which the rate grew by less than a quarter.
@@ -100,6 +105,13 @@ impl FullPipe {
 
     fn restart(&mut self, rate: f64) {
         (self.now, self.rate, self.rounds) = (false, rate, 0);
+    }
+
+    fn values(&self, values: Values<'_>) {
+        values("full_bw", Value::Rate(self.rate));
+        values("full_bw_count", Value::Number(self.rounds.into()));
+        values("full_bw_now", Value::flag(self.now));
+        values("full_bw_reached", Value::flag(self.reached));
     }
 }
 
@@ -152,6 +164,24 @@ impl ProbeRtt {
 
     fn time_is_over(&self, now: u64) -> bool {
         self.until != 0 && now > self.until
+    }
+}
+
+/// The phases that were entered since somebody looked, the last one lowest: four bits each, so that of more
+/// than eight the first are forgotten.
+#[derive(Clone, Copy, Default, Debug)]
+struct Trail(u32);
+
+impl Trail {
+    fn enter(&mut self, phase: u8) {
+        self.0 = self.0 << 4 | (u32::from(phase) + 1);
+    }
+
+    /// In order; none is left.
+    fn take(&mut self) -> impl Iterator<Item = u8> {
+        let trail = std::mem::take(&mut self.0);
+        let each = (0..8).rev().map(move |place| trail >> (4 * place) & 0xf);
+        each.filter(|phase| *phase > 0).map(|phase| phase as u8 - 1)
     }
 }
 

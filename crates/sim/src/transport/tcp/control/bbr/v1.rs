@@ -6,8 +6,11 @@
 use aqm::Rng;
 
 use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample, Times};
-use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
+use super::{
+    Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds, Trail,
+};
 use crate::transport::tcp::Options;
+use crate::watch::{Look, Value, Values};
 
 /// 2/ln 2: the least gain that doubles the rate each round trip.
 const HIGH_GAIN: f64 = 2.885;
@@ -31,10 +34,14 @@ enum Phase {
     ProbeRtt,
 }
 
+/// In the order of [`Phase`].
+const NAMES: [&str; 4] = ["startup", "drain", "probe-bw", "probe-rtt"];
+
 /// The state of BBR version 1.
 #[derive(Clone, Debug)]
 pub struct Bbr1 {
     phase: Phase,
+    trail: Trail,
     rounds: Rounds,
     bw: MaxFilter,
     min_rtt: u64,
@@ -59,11 +66,24 @@ pub struct Bbr1 {
 }
 
 impl Bbr1 {
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.trail.enter(phase as u8);
+    }
+
     fn pacing_gain(&self) -> f64 {
         match self.phase {
             Phase::Startup => HIGH_GAIN,
             Phase::Drain => 1.0 / HIGH_GAIN,
             Phase::ProbeBw => CYCLE[self.place],
+            Phase::ProbeRtt => 1.0,
+        }
+    }
+
+    fn window_gain(&self) -> f64 {
+        match self.phase {
+            Phase::Startup | Phase::Drain => HIGH_GAIN,
+            Phase::ProbeBw => WINDOW_GAIN,
             Phase::ProbeRtt => 1.0,
         }
     }
@@ -115,7 +135,7 @@ impl Bbr1 {
 
     /// At any place of the cycle but the slow one.
     fn enter_probe_bw(&mut self, now: u64) {
-        self.phase = Phase::ProbeBw;
+        self.enter(Phase::ProbeBw);
         self.place = (CYCLE.len() - self.rng.below(CYCLE.len() - 1)) % CYCLE.len();
         self.place_since = now;
     }
@@ -125,7 +145,7 @@ impl Bbr1 {
             self.full.update(self.bw.max());
         }
         if self.phase == Phase::Startup && self.full.reached {
-            self.phase = Phase::Drain;
+            self.enter(Phase::Drain);
         }
         if self.phase == Phase::Drain && f64::from(s.in_flight) <= self.with_room(self.bdp(1.0)) {
             self.enter_probe_bw(s.now);
@@ -140,7 +160,7 @@ impl Bbr1 {
             (self.min_rtt, self.min_rtt_at) = (rtt, s.now);
         }
         if expired && !self.after_idle && self.phase != Phase::ProbeRtt {
-            self.phase = Phase::ProbeRtt;
+            self.enter(Phase::ProbeRtt);
             self.save(*window);
             self.probe_rtt = ProbeRtt::default();
         }
@@ -158,7 +178,7 @@ impl Bbr1 {
         if self.full.reached {
             self.enter_probe_bw(now);
         } else {
-            self.phase = Phase::Startup;
+            self.enter(Phase::Startup);
         }
     }
 
@@ -174,11 +194,7 @@ impl Bbr1 {
         if self.conserving {
             *window = window.max(f64::from(s.in_flight) + acked);
         } else {
-            let gain = match self.phase {
-                Phase::Startup | Phase::Drain => HIGH_GAIN,
-                Phase::ProbeBw => WINDOW_GAIN,
-                Phase::ProbeRtt => 1.0,
-            };
+            let gain = self.window_gain();
             let ahead = self.aggregation.most.max().min(self.bw.max() * MOST_AGGREGATION);
             let ahead = if self.full.reached { ahead } else { 0.0 };
             let target = self.with_room(self.bdp(gain) + ahead);
@@ -199,6 +215,7 @@ impl CongestionControl for Bbr1 {
     fn new(o: &Options) -> Self {
         Self {
             phase: Phase::Startup,
+            trail: Trail(1),
             rounds: Rounds::default(),
             bw: MaxFilter::default(),
             min_rtt: u64::MAX,
@@ -291,5 +308,26 @@ impl PathModel for Bbr1 {
 
     fn is_probing_rtt(&self) -> bool {
         self.phase == Phase::ProbeRtt
+    }
+
+    fn look(&mut self, look: &mut Look) {
+        look.phases.extend(self.trail.take().map(|phase| NAMES[usize::from(phase)]));
+        look.round = Some(self.rounds.count);
+        look.restarting = self.after_idle;
+    }
+
+    fn values(&self, _: f64, values: Values<'_>) {
+        self.rounds.values(values);
+        self.full.values(values);
+        values("pacing_gain", Value::Number(self.pacing_gain()));
+        values("cwnd_gain", Value::Number(self.window_gain()));
+        values("max_bw", Value::Rate(self.bw.max()));
+        values("bw", Value::Rate(self.bw.max()));
+        values("min_rtt", Value::Time(self.min_rtt));
+        values("bdp", Value::Number(self.bdp(1.0)));
+        values("inflight_target", Value::Number(self.with_room(self.bdp(1.0))));
+        values("extra_acked", Value::Number(self.aggregation.most.max()));
+        values("prior_cwnd", Value::Number(self.prior_window));
+        values("idle_restart", Value::flag(self.after_idle));
     }
 }

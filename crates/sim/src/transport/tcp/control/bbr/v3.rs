@@ -12,7 +12,7 @@
 //!
 //! The draft asks that marks count as congestion and does not say how; here a mark counts as losses
 //! above the threshold do while it probes, and as a loss otherwise (ours), or as Google's kernel has it
-//! ([`marks`]). Left out: what undoes losses that were none, as nothing here tells them.
+//! ([`marks`]).
 
 mod marks;
 mod phase;
@@ -20,12 +20,15 @@ mod phase;
 use aqm::Rng;
 use marks::Marks;
 use phase::Phase::{Cruise, Down, Drain, Refill, Startup, Up};
-use phase::{Acks, Phase, STARTUP_GAIN};
+use phase::{Acks, NAMES, Phase, STARTUP_GAIN};
 
 use super::super::{CongestionControl, Lost, Pace, PathModel, Repair, RepairChange, Sample, Times};
-use super::{Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds};
+use super::{
+    Aggregation, FullPipe, LEAST_WINDOW, MARGIN, MaxFilter, Pacing, ProbeRtt, Rounds, Trail,
+};
 use crate::transport::tcp::Options;
 use crate::transport::tcp::options::MarkRule;
+use crate::watch::{Look, Value, Values};
 
 /// The share of losses in a round trip that is borne while it probes.
 const LOSS_THRESH: f64 = 0.02;
@@ -59,6 +62,18 @@ struct LossRound {
     last: Option<u32>,
     bw: f64,
     inflight: f64,
+    /// Packets lost, and under way when the last of them was sent, as losses ended a probe or Startup last.
+    too_high: (u32, f64),
+}
+
+/// What losses take away, should they turn out to be none (*Saving State Upon Loss Recovery*).
+#[derive(Clone, Debug)]
+struct Undo {
+    /// The phase that they ended.
+    phase: Option<Phase>,
+    bw_short: f64,
+    inflight_short: f64,
+    inflight_long: f64,
 }
 
 /// Whether and when to probe for bandwidth.
@@ -84,6 +99,7 @@ struct Probe {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     phase: Phase,
+    trail: Trail,
     rounds: Rounds,
     max_bw: MaxFilter,
     cycle: u32,
@@ -93,6 +109,7 @@ pub struct Bbr {
     inflight_short: f64,
     full: FullPipe,
     loss: LossRound,
+    undo: Undo,
     marks: Marks,
     probe: Probe,
     drain_began: u32,
@@ -204,6 +221,7 @@ impl Bbr {
             self.inflight_long = inflight.max(BETA * self.target_inflight(tells.window));
         }
         if self.phase == Up {
+            self.undo.phase = Some(Up);
             self.start_down(tells);
         }
     }
@@ -244,6 +262,11 @@ struct Tells {
 
 /// *The state machine.*
 impl Bbr {
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.trail.enter(phase as u8);
+    }
+
     /// Startup ends with a full pipe, or with many losses in a round of repair.
     fn check_startup(&mut self, s: &Sample) {
         if self.phase != Startup {
@@ -251,18 +274,20 @@ impl Bbr {
         }
         if self.loss.ended {
             if self.repairing && self.loss.places >= STARTUP_LOSSES && s.is_lossy() {
+                self.loss.too_high = (s.lost, s.tx_in_flight.into());
                 self.leave_startup_high();
             }
             self.loss.places = 0;
         }
         if self.full.reached {
-            self.phase = Drain;
+            self.enter(Drain);
             self.drain_began = self.rounds.count;
             self.marks.restart();
         }
     }
 
     fn leave_startup_high(&mut self) {
+        self.undo.phase = Some(Startup);
         self.full.reached = true;
         self.inflight_long = self.bdp(self.bw, 1.0).max(self.loss.inflight);
     }
@@ -283,7 +308,7 @@ impl Bbr {
         self.probe.since = tells.now;
         self.probe.acks = Acks::ProbeStopping;
         self.rounds.begin(tells.delivered);
-        self.phase = Down;
+        self.enter(Down);
     }
 
     fn start_refill(&mut self, delivered: u32) {
@@ -292,7 +317,7 @@ impl Bbr {
         self.probe.precautionary = false;
         self.probe.acks = Acks::Refilling;
         self.rounds.begin(delivered);
-        self.phase = Refill;
+        self.enter(Refill);
     }
 
     /// Marks have ceased: the bound rises by half of itself in the first round.
@@ -307,7 +332,7 @@ impl Bbr {
         self.probe.acks = Acks::ProbeStarting;
         self.rounds.begin(s.total);
         self.full.restart(s.rate);
-        self.phase = Up;
+        self.enter(Up);
         self.raise_slope(window);
     }
 
@@ -371,7 +396,7 @@ impl Bbr {
         match phase {
             Down | Cruise if self.marks.have_ceased(s) => self.probe_again(s.total),
             Down | Cruise if self.is_time_to_probe(s.now, window) => self.start_refill(s.total),
-            Down if self.is_time_to_cruise(s) => self.phase = Cruise,
+            Down if self.is_time_to_cruise(s) => self.enter(Cruise),
             Refill if self.rounds.started => self.start_up(s, window),
             Up if self.is_time_to_go_down(s, window) => {
                 self.probe.too_high = false;
@@ -407,7 +432,7 @@ impl Bbr {
     fn check_probe_rtt(&mut self, s: &Sample, expired: bool, window: &mut f64) {
         if self.phase != Phase::ProbeRtt && expired && !self.after_idle {
             self.save(*window);
-            self.phase = Phase::ProbeRtt;
+            self.enter(Phase::ProbeRtt);
             self.probe_rtt = ProbeRtt::default();
             self.probe.acks = Acks::ProbeStopping;
             self.rounds.begin(s.total);
@@ -427,9 +452,44 @@ impl Bbr {
         self.forget_short_term();
         if self.full.reached {
             self.start_down(Tells { now, delivered, window: *window });
-            self.phase = Cruise;
+            self.enter(Cruise);
         } else {
-            self.phase = Startup;
+            self.enter(Startup);
+        }
+    }
+}
+
+/// *Updating the model upon detecting a spurious loss recovery.*
+impl Bbr {
+    /// `SaveStateUponLoss`: as a repair begins, and at the first loss of each round (`NoteLoss`).
+    fn save_upon_loss(&mut self, window: f64) {
+        self.save(window);
+        self.undo = Undo {
+            phase: None,
+            bw_short: self.bw_short,
+            inflight_short: self.inflight_short,
+            inflight_long: self.inflight_long,
+        };
+    }
+
+    /// `HandleSpuriousLossDetection`.
+    fn undo_loss(&mut self, delivered: u32, window: &mut f64) {
+        *window = window.max(self.prior_window);
+        self.loss.lossy = false;
+        self.full.restart(0.0);
+        self.bw_short = self.bw_short.max(self.undo.bw_short);
+        self.inflight_short = self.inflight_short.max(self.undo.inflight_short);
+        self.inflight_long = self.inflight_long.max(self.undo.inflight_long);
+        let probes_rtt = self.phase == Phase::ProbeRtt;
+        match self.undo.phase.take() {
+            Some(Startup) if self.phase != Startup => {
+                self.full.reached = false;
+                if !probes_rtt {
+                    self.enter(Startup);
+                }
+            }
+            Some(Up) if self.phase != Up && !probes_rtt => self.start_refill(delivered),
+            _ => {}
         }
     }
 }
@@ -471,6 +531,7 @@ impl Bbr {
     fn fresh(initial_window: f64) -> Self {
         Self {
             phase: Startup,
+            trail: Trail(1),
             rounds: Rounds::default(),
             max_bw: MaxFilter::default(),
             cycle: 0,
@@ -480,6 +541,7 @@ impl Bbr {
             inflight_short: f64::INFINITY,
             full: FullPipe::default(),
             loss: LossRound::default(),
+            undo: Undo { phase: None, bw_short: 0.0, inflight_short: 0.0, inflight_long: 0.0 },
             marks: Marks::new(MarkRule::AsLosses),
             probe: Probe {
                 acks: Acks::Calm,
@@ -540,6 +602,9 @@ impl PathModel for Bbr {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: f64) {
+        if !self.loss.lossy {
+            self.save_upon_loss(window);
+        }
         self.note_loss(lost.total);
         if self.loss.last.is_none_or(|last| last + 1 != lost.seq) {
             self.loss.places += 1;
@@ -552,6 +617,7 @@ impl PathModel for Bbr {
         // InflightAtLoss: where in a burst the threshold was passed; here a burst is a packet.
         let (before, lost_before) = (in_flight - 1.0, f64::from(lost.lost) - 1.0);
         let part = (LOSS_THRESH * before - lost_before) / (1.0 - LOSS_THRESH);
+        self.loss.too_high = (lost.lost, in_flight);
         let tells = Tells { now: lost.now, delivered: lost.total, window };
         self.on_too_high(before + part, lost.app_limited, tells);
     }
@@ -560,7 +626,7 @@ impl PathModel for Bbr {
         let &RepairChange { repair, in_flight, .. } = change;
         match repair {
             Repair::Begins | Repair::TimedOut => {
-                self.save(*window);
+                self.save_upon_loss(*window);
                 self.repairing = true;
             }
             Repair::Ends => {
@@ -571,6 +637,10 @@ impl PathModel for Bbr {
         if repair == Repair::TimedOut {
             *window = f64::from(in_flight) + 1.0;
         }
+    }
+
+    fn on_undo(&mut self, delivered: u32, window: &mut f64) {
+        self.undo_loss(delivered, window);
     }
 
     fn on_sample(&mut self, s: &Sample, window: &mut f64) {
@@ -611,6 +681,61 @@ impl PathModel for Bbr {
 
     fn is_probing_rtt(&self) -> bool {
         self.phase == Phase::ProbeRtt
+    }
+
+    fn look(&mut self, look: &mut Look) {
+        look.phases.extend(self.trail.take().map(|phase| NAMES[usize::from(phase)]));
+        look.round = Some(self.rounds.count);
+        look.restarting = self.after_idle;
+    }
+
+    fn values(&self, window: f64, values: Values<'_>) {
+        self.rounds.values(values);
+        self.full.values(values);
+        let volume = self.bdp(self.bw, self.phase.window_gain()) + self.aggregation.most.max();
+        let numbers = [
+            ("cycle_count", self.cycle.into()),
+            ("bw_probe_up_rounds", self.probe.up_rounds.into()),
+            ("pacing_gain", self.phase.pacing_gain()),
+            ("cwnd_gain", self.phase.window_gain()),
+            ("inflight_longterm", self.inflight_long),
+            ("inflight_shortterm", self.inflight_short),
+            ("inflight_latest", self.loss.inflight),
+            ("bdp", self.bdp(self.bw, 1.0)),
+            ("inflight_target", self.with_room(self.bdp(self.bw, 1.0))),
+            ("inflight_target_max_bw", self.with_room(self.bdp(self.max_bw.max(), 1.0))),
+            ("inflight_with_headroom", self.inflight_with_headroom()),
+            ("target_inflight", self.target_inflight(window)),
+            ("extra_acked", self.aggregation.most.max()),
+            ("max_inflight", self.with_room(volume)),
+            ("prior_cwnd", self.prior_window),
+            ("loss_ranges", self.loss.places.into()),
+            ("high_lost", self.loss.too_high.0.into()),
+            ("high_inflight", self.loss.too_high.1),
+            ("undo_inflight_shortterm", self.undo.inflight_short),
+            ("undo_inflight_longterm", self.undo.inflight_long),
+        ];
+        numbers.into_iter().for_each(|(name, value)| values(name, Value::Number(value)));
+        let rates = [
+            ("max_bw", self.max_bw.max()),
+            ("bw", self.bw),
+            ("bw_shortterm", self.bw_short),
+            ("bw_latest", self.loss.bw),
+            ("undo_bw_shortterm", self.undo.bw_short),
+        ];
+        rates.into_iter().for_each(|(name, value)| values(name, Value::Rate(value)));
+        let flags = [
+            ("prev_probe_too_high", self.probe.too_high),
+            ("prev_probe_precautionary", self.probe.precautionary),
+            ("is_bw_probe_sample", self.probe.sampling),
+            ("idle_restart", self.after_idle),
+        ];
+        flags.into_iter().for_each(|(name, value)| values(name, Value::flag(value)));
+        values("min_rtt", Value::Time(self.min_rtt));
+        values("probe_rtt_min_delay", Value::Time(self.probe_min_rtt));
+        values("bw_probe_wait", Value::Time(self.probe.wait));
+        values("probe_rtt_min_stamp", Value::Time(self.probe_min_rtt_at));
+        values("probe_rtt_done_stamp", Value::Time(self.probe_rtt.until));
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Delivery {
     pub(super) marked: u32,
     delivered_at: u64,
     interval_from: u64,
-    lost: u32,
+    pub(super) lost: u32,
     /// Until `delivered` reaches this, samples count as limited by the application; 0: none do.
     pub(super) app_limited: u32,
     min_rtt: u64,

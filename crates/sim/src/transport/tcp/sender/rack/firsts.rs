@@ -34,7 +34,8 @@ impl Firsts {
     /// Whether an echo that comes at `now` may be of several times at which `una`, the oldest, was sent.
     pub(super) fn confuse(&self, now: u64, una: u32) -> bool {
         let among = self.0.iter().find(|&&(end, _)| una < end);
-        among.is_some_and(|&(_, since)| now - since >= ECHOES)
+        // What is sent at one time is a nanosecond apart: some of it a little later than now.
+        among.is_some_and(|&(_, since)| now.saturating_sub(since) >= ECHOES)
     }
 }
 
@@ -52,6 +53,14 @@ mod tests {
         firsts.note(5, 3..10, 160 * S);
         assert!(!firsts.confuse(168 * S, 3) && firsts.confuse(169 * S, 3));
         assert!(!firsts.confuse(169 * S, 10));
+    }
+
+    /// Of a thousand packets that are sent at one time the last was sent a microsecond after it.
+    #[test]
+    fn what_was_sent_a_moment_later_than_now_is_certain() {
+        let mut firsts = Firsts::default();
+        firsts.note(5, 3..10, 100 * S + 1000);
+        assert!(!firsts.confuse(100 * S, 3));
     }
 
     /// Repairs that follow upon each other for minutes do not add up.

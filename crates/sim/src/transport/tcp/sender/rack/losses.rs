@@ -49,7 +49,7 @@ impl Rack {
     }
 
     /// Packets in the network: neither acknowledged nor lost.
-    pub(super) fn pipe(&self, core: &Core) -> u32 {
+    pub(in super::super) fn pipe(&self, core: &Core) -> u32 {
         let missing = core.missing();
         if core.state < State::Recovery {
             return missing;

@@ -143,6 +143,8 @@ pub(super) struct Rack {
     before_repair: Option<Windows>,
     /// When the last repair began, or the first of those that follow upon each other.
     repaired_since: u64,
+    /// Repairs that were undone.
+    pub(super) undone: u32,
     reduction: Reduction,
     start: HyStart,
     /// The samples for a model of the path.

@@ -3,6 +3,7 @@
 use super::{Core, Rack, State};
 use crate::transport::tcp::control::{Repair, RepairChange, Sample};
 use crate::transport::tcp::options::Options;
+use crate::watch::{Value, Values};
 
 impl Rack {
     /// Whether the application had nothing more to send: asked before it gives more, and at each
@@ -46,6 +47,14 @@ impl Rack {
             let window = &mut core.cwnd;
             core.control.model(|model| model.on_restart(at, delivered, window));
         }
+    }
+
+    /// What the sampler has counted, for who looks on.
+    pub(in super::super) fn values(&self, values: Values<'_>) {
+        let Some(delivery) = &self.delivery else { return };
+        values("delivered", Value::Number(delivery.delivered.into()));
+        values("lost", Value::Number(delivery.lost.into()));
+        values("app_limited", Value::flag(delivery.app_limited != 0));
     }
 
     /// Tells of the losses that were found since.

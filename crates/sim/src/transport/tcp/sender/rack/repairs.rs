@@ -89,9 +89,13 @@ impl Rack {
         }
         core.state = State::Open;
         core.tell_reduced = false;
+        self.undone += 1;
         if self.own {
             self.tell_own_undo(core, now, timed_out, o);
-        } else if !self.has_model() {
+        } else if let Some(delivery) = &self.delivery {
+            let window = &mut core.cwnd;
+            core.control.model(|model| model.on_undo(delivery.delivered, window));
+        } else {
             core.cwnd = core.cwnd.max(before.cwnd);
             core.ssthresh = core.ssthresh.max(before.ssthresh);
             core.control.on_event(Event::RepairUndone, now);

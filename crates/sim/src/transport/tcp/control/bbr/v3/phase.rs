@@ -18,6 +18,10 @@ pub(super) enum Phase {
     ProbeRtt,
 }
 
+/// In the order of [`Phase`].
+pub(super) const NAMES: [&str; 7] =
+    ["startup", "drain", "down", "cruise", "refill", "up", "probe-rtt"];
+
 impl Phase {
     pub(super) fn pacing_gain(self) -> f64 {
         match self {

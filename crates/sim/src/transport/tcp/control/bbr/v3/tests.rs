@@ -271,3 +271,70 @@ fn when_marks_of_low_latency_cease_it_probes() {
     assert_eq!((bbr.phase, bbr.probe.up_rounds), (Refill, 6), "2⁶ is half of the bound");
     assert!(bbr.inflight_short.is_infinite());
 }
+
+/// Packet `seq` of 100 under way when it was sent, the `lost`th to be lost since.
+fn lost(seq: u32, lost: u32) -> Lost {
+    Lost { now: MS, seq, tx_in_flight: 100, lost, app_limited: false, total: 1000 }
+}
+
+fn repair(repair: Repair) -> RepairChange {
+    RepairChange { repair, in_flight: 90, delivered: 1000 }
+}
+
+/// Losses that were none take nothing away: neither window nor bounds.
+#[test]
+fn a_needless_repair_leaves_what_there_was() {
+    for begins in [Repair::Begins, Repair::TimedOut] {
+        let mut bbr = seasoned(Cruise);
+        bbr.probe.wait = u64::MAX / 2;
+        (bbr.inflight_long, bbr.inflight_short, bbr.bw_short) = (300.0, 250.0, 2.0 * RATE);
+        let mut window = 200.0;
+        bbr.on_repair(&repair(begins), &mut window);
+        bbr.on_lost(&lost(5, 1), window);
+        let slow =
+            Sample { rate: 0.3 * RATE, delivered: 30, prior_delivered: 1000, ..sample(1, true) };
+        bbr.on_sample(&slow, &mut window);
+        assert!(bbr.bw_short < 2.0 * RATE && bbr.inflight_short < 250.0);
+        bbr.on_undo(1001, &mut window);
+        assert_eq!((bbr.bw_short, bbr.inflight_short), (2.0 * RATE, 250.0));
+        assert_eq!((bbr.inflight_long, bbr.phase), (300.0, Cruise));
+        assert!(window >= 200.0 && !bbr.loss.lossy, "{window}");
+    }
+}
+
+/// A probe that they ended begins anew, and so does Startup.
+#[test]
+fn a_needless_repair_gives_back_the_phase() {
+    let mut bbr = seasoned(Up);
+    (bbr.probe.sampling, bbr.inflight_long) = (true, 300.0);
+    let mut window = 200.0;
+    bbr.on_repair(&repair(Repair::Begins), &mut window);
+    bbr.on_lost(&lost(5, 3), window);
+    assert_eq!((bbr.phase, bbr.inflight_long < 300.0), (Down, true));
+    bbr.on_undo(1001, &mut window);
+    assert_eq!((bbr.phase, bbr.inflight_long), (Refill, 300.0));
+
+    let mut bbr = seasoned(Startup);
+    bbr.full = FullPipe::default();
+    bbr.on_repair(&repair(Repair::Begins), &mut window);
+    (0..6).for_each(|n| bbr.on_lost(&lost(2 * n, 3 + n), window));
+    let round = Sample { lost: 9, ..sample(2, true) };
+    bbr.on_sample(&round, &mut window);
+    assert_eq!((bbr.full.reached, bbr.undo.phase), (true, Some(Startup)));
+    bbr.on_undo(1001, &mut window);
+    assert_eq!((bbr.full.reached, bbr.phase), (false, Startup));
+}
+
+/// As the draft has it: what ends a probe forgets that the round had a loss, and the next loss of the same
+/// repair is taken for the first, at which all is saved anew, without the phase.
+#[test]
+fn a_loss_behind_the_one_that_ended_a_probe_forgets_the_phase() {
+    let mut bbr = seasoned(Up);
+    (bbr.probe.sampling, bbr.inflight_long) = (true, 300.0);
+    let mut window = 200.0;
+    bbr.on_repair(&repair(Repair::Begins), &mut window);
+    bbr.on_lost(&lost(5, 3), window);
+    bbr.on_lost(&lost(6, 4), window);
+    bbr.on_undo(1001, &mut window);
+    assert_eq!((bbr.phase, bbr.inflight_long < 300.0), (Down, true));
+}
