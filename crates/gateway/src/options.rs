@@ -30,8 +30,8 @@ pub(crate) const MEAN_PACKETS: std::ops::RangeInclusive<u32> = 40..=65_535;
 #[derive(Clone, Debug)]
 pub struct LinkOptions([Way; 2]);
 
-/// What can be said of a link, once for both ways and again for one. An option stands here alone: that
-/// of the way down alone (`--down-rate`), `--help` and the keys of files follow from it.
+/// The options of a link, once for both ways and again for one. An option stands here alone: that of the way
+/// down alone (`--down-rate`), `--help` and the keys of files follow from it.
 #[derive(Args, Clone, Debug)]
 struct Way {
     /// Rate of the link, each way: 10mbit.
@@ -55,8 +55,8 @@ struct Way {
     /// Seed of the random numbers of disciplines and wires; a random one if not given.
     #[arg(long)]
     seed: Option<u64>,
-    /// The rate over time: a file of CSV, TOML or mahimahi's lines. What depends on --rate (a buffer in
-    /// bdp, disciplines that are told the rate) goes by that all the same.
+    /// The rate over time: a file of CSV, TOML or mahimahi's lines. A buffer in bdp, and queue disciplines
+    /// that know the rate, still use --rate.
     #[arg(long, value_name = "FILE")]
     rate_trace: Option<PathBuf>,
     /// Tell queue disciplines each new rate; without it they infer it from departures.
@@ -194,7 +194,7 @@ impl Way {
         Self::augment_args(Command::new("").no_binary_name(true))
     }
 
-    /// What was said of a way: for it alone, else for both.
+    /// A way's own value, or else the one for both.
     fn of(way: &str, matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |id: &str| {
             matches.try_contains_id(id).unwrap_or_default()

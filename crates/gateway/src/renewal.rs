@@ -158,7 +158,7 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
         if !matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
             break;
         }
-        // What is wrong with one is no reason to leave out another.
+        // An error in one file is no reason to leave out another.
         let mut notes = Vec::new();
         let mut said = match wanted() {
             Ok(wanted) => {
@@ -192,7 +192,7 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
     }
 }
 
-/// Waits until somebody asks for something, which is told; or for a while, or until an interface changes.
+/// Waits for a request, for a while, or until an interface changes. Returns whether there is a request.
 fn asked(stream: &UnixStream, guard: Option<&Guard>) -> bool {
     let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
     let mut all: Vec<_> =

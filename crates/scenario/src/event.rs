@@ -22,7 +22,7 @@ pub struct EventSpec {
     /// What is changed, and to what: `"link.N.rate"`, `"link.N.loss"` or `"link.N.delay"` of entry N of
     /// `[[link]]`, from 0, both ways; `"traffic.N.rate"` of the flows of a `schedule`, up to its next step.
     pub set: BTreeMap<String, String>,
-    /// The same, read.
+    /// `set` as it was read.
     #[serde(skip)]
     pub changes: Vec<Change>,
 }
@@ -66,7 +66,7 @@ const fn phases(name: TcpName) -> &'static [&'static str] {
 }
 
 impl EventSpec {
-    /// Reads and checks event number `i`. `links` that it changes are told.
+    /// Reads and checks event number `i`. Notes the changes at `links`.
     pub(crate) fn resolve(
         &mut self,
         i: usize,

@@ -27,7 +27,7 @@ struct Kept {
     length: u32,
     /// Why it was marked here.
     marked: Option<Cause>,
-    /// What was queued when it arrived, if that was noted.
+    /// The backlog when it arrived, if it was noted.
     found: Backlog,
 }
 
@@ -68,7 +68,7 @@ impl Arena {
     /// Makes room for at least `slots` packets; those that are there keep their places.
     pub(crate) fn grow(&mut self, slots: u32) {
         self.slots = self.slots.max(slots as usize);
-        // What is there is not copied where the system can move it (`mremap`).
+        // The contents are not copied where the system can move them (`mremap`).
         self.bytes.reserve_exact((self.slots - self.kept.len()) * self.slot_size);
         self.kept.reserve_exact(self.slots - self.kept.len());
         self.free.reserve_exact(self.slots - self.free.len());

@@ -147,7 +147,7 @@ pub struct Periodic {
 #[schemars(rename = "schedule")]
 pub struct Schedule {
     /// Times since the flow's start, ascending from `0s`, and what is offered from each on: a rate, or `max`
-    /// for as much as TCP can send. What was not sent before the next step is withdrawn.
+    /// for as much as TCP can send. Data not sent before the next step is withdrawn.
     pub steps: Vec<(Text<Duration>, Text<Offer>)>,
 }
 

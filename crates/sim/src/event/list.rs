@@ -45,7 +45,7 @@ impl EventList {
         self.links.look();
     }
 
-    /// Nothing at this time or later is asked for, ns.
+    /// Events at this time or later do not matter, ns.
     pub(crate) fn end(&self) -> u64 {
         self.links.time_of(self.links.end)
     }

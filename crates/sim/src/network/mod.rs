@@ -137,7 +137,7 @@ impl Network {
         self.wires.events.set_end(end);
     }
 
-    /// Nothing at `end` (ns) or later is asked for, as before of what is later still.
+    /// Events at `end` (ns) or later do not matter, nor do those beyond an earlier end.
     pub(crate) fn end_by(&mut self, end: u64) {
         if end < self.wires.events.end() {
             self.set_end(end);

@@ -44,7 +44,7 @@ pub struct Simulation {
     webs: Vec<Option<Box<Web>>>,
     /// What is measured from end to end, if it is.
     end_to_end: Option<Box<EndToEnd>>,
-    /// Who looks on, if anybody does.
+    /// The watcher of the run, if there is one.
     watch: Option<Box<Watch>>,
     events: Events,
     /// Timers of flows handled so far.
