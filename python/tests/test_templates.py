@@ -130,7 +130,7 @@ def test_a_file_uses_what_its_paper_names_and_may_name_it_anew(tmp_path: Path) -
         ('"{load}"\nsql', '"{lead}"\nsql', "plot.0.panel.0.title", 'title = "{lead}"', "'lead'"),
         ('bound = "{low}"', 'bound = "{law}"', "claim.0.bound", 'bound = "{law}"', "'law'"),
         ('bound = "" }', 'bound = "{law}" }', "claim.0.over.1.bound", '{ id = "pie-all"', "'law'"),
-        ('bound = "{low}"', 'bound = "x {calls}"', "claim.0.bound", "bound = ", "no part"),
+        ('bound = "{low}"', 'bound = "x {calls}"', "claim.0.bound", "bound = ", "cannot be part"),
         ("over = [\n  { as", 'over = ["a"]\nx = [\n  { as', "claim.1.over.0", "over = [", "no row"),
         (
             "most = 30.5",
