@@ -145,7 +145,7 @@ def cases(results: Path) -> list[list[str]]:
         own = found.get(key, [])
         if not own:
             continue
-        by = {verdict: [] for verdict in VERDICTS.values()}
+        by: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS.values()}
         for claim in own:
             by[VERDICTS[claim["verdict"]]].append(f"`{claim['id']}`")
         number = key[1:] if key in titled else "–"
