@@ -377,6 +377,10 @@ fn a_flow_keeps_its_order() {
         if case.1.contains(&("protection".into(), "queue".into())) {
             return;
         }
+        // In a set of ns-3 it moves to an earlier queue that has become idle.
+        if case.0.name.starts_with("fq-") && case.1.iter().any(|(key, _)| key == "ways") {
+            return;
+        }
         let ops = traffic(3, 3000, true, MS);
         let Some(events) = run(case, &env(Limit::packets(20)), &ops, Twist::default()) else {
             return;
