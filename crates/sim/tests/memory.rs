@@ -113,5 +113,5 @@ fn a_flow_takes_little_from_the_heap() {
     let (few, many) = (held(100), held(4100));
     let [set_up, running] = [0, 1].map(|i| (many[i] - few[i]) / 4000);
     println!("bytes a flow: {set_up} at set-up, {running} more at steady state");
-    assert!(set_up + running <= 400, "{set_up} + {running} bytes a flow");
+    assert!(set_up + running <= 408, "{set_up} + {running} bytes a flow");
 }
