@@ -467,7 +467,7 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     ("redpd/fig11-12", "b", lambda: back("back_95_s"), "14.5 ± 0.9"),
     ("redpd/fig11-12", "b", lambda: back("released_s"), "18.6 ± 1.2"),
     ("redpd/fig11-12", "b", lambda: f"{within('back_90_s')} of the 40", "17 of the 40"),
-    ("redpd/fig11-12", "b", lambda: f"at four fifths {within('back_80_s')}", "23 at four fifths"),
+    ("redpd/fig11-12", "b", lambda: f"{within('back_80_s')} at four fifths", "23 at four fifths"),
     ("redpd/fig11-12", "c", lambda: spread(sooner()), "2.2 ± 2.2"),
     ("redpd/fig13", "a", lambda: spread(gains("0.01", "4"), 0), "12 ± 4"),
     ("redpd/fig13", "a", lambda: spread(gains("0.01", "2"), 0), "8 ± 2"),

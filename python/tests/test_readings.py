@@ -284,7 +284,7 @@ def test_a_proof_counts_only_if_nothing_reproduces(proof: bool) -> None:
         ("post_hoc = true\n", "", "reading.crowd", "'post_hoc' is missing"),
         ('id = "crowd"', 'id = "standard"', "reading", "the name 'standard' is taken"),
         ('id = "crowd"', 'id = "steep"', "reading", "the name 'steep' is taken"),
-        ("[sweep.aqm]", "[sweep.reading]", "sweep.reading", "use themselves"),
+        ("[sweep.aqm]", "[sweep.reading]", "sweep.reading", "have a column of this name"),
         ('choose = { many = "many" }', "", "reading.crowd", "changes no run"),
         (
             '"queue.0.aqm=blue" = { "queue.0.params.increment" = 0.1 }',
