@@ -5,7 +5,7 @@ SIZE   ?= quick
 OUT    ?= results
 JOBS   ?=
 TIME   ?= 3600
-CASES  ?= 1000
+CASES  ?= 500
 SINCE  ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 CARGO  ?= cargo
 # What says at the end of a target that something was left out.
@@ -113,12 +113,14 @@ check: ## Run everything that continuous integration runs: test, lint, portable,
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
 	@scripts/try.sh "$(AQM)" "$(TRANSPORT)" "$(TEST)"
 
+# Without the examples, which the linter compiles and `gate` runs.
 rust-programs:
-	$(CARGO) test --workspace --locked --quiet --no-run
+	$(CARGO) test --workspace --tests --locked --quiet --no-run
 
 # Tests with real packets wait most of the time: two of them for each processor.
 rust-tests:
-	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --locked --quiet --no-fail-fast
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
+	$(CARGO) test --workspace --doc --locked --quiet
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone.
 python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet

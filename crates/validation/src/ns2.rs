@@ -423,7 +423,7 @@ mod tests {
         let most = starved.iter().copied().fold(0.0, f64::max);
         let with = starved.iter().filter(|n| **n > 0.0).count();
         let text = format!(
-            "{with} of the {} rows kept have some (`starved`), up to {most}",
+            "{with} of the {} rows have such connections (`starved`), at most {most}",
             starved.len()
         );
         assert!(include_str!("../../../docs/validation-ns2.md").contains(&text), "{text}");

@@ -94,7 +94,7 @@ fn most_of_what_is_expected_agrees() {
     let Counts { scripts: of, expected, agree, skipped, .. } = counts;
     let page = include_str!("../../../docs/validation.md");
     for text in [
-        format!("Of {expected} expectations in {of} scripts {agree} agree."),
+        format!("Of {expected} expectations in {of} of them {agree} agree."),
         format!("{skipped} more expectations concern what the simulator does not have"),
     ] {
         assert!(page.contains(&text), "docs/validation.md has not got: {text}");
