@@ -1,6 +1,7 @@
 //! A line in which packets wait, and the ring that is one.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
+use alloc::vec;
 
 use crate::context::Backlog;
 use crate::packet::Meta;
@@ -26,19 +27,15 @@ pub(crate) trait Line<P, T> {
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
 }
 
-/// The packets of one queue, in a ring whose length is a power of two. Its memory is reserved at
-/// construction, and touched as slots are first used: a huge one costs no time before.
+/// The packets of one queue, in a ring whose length is a power of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<P, T> {
     limit: Limit,
     pub(crate) backlog: Backlog,
     /// Slot of the oldest packet.
     head: usize,
-    /// Slots of the ring, less one.
-    mask: usize,
-    /// Of the slots that were ever used.
-    metas: Vec<Meta>,
-    rest: Vec<(P, T)>,
+    metas: Box<[Meta]>,
+    rest: Box<[(P, T)]>,
 }
 
 impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
@@ -48,29 +45,20 @@ impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
             limit,
             backlog: Backlog::default(),
             head: 0,
-            mask: slots - 1,
-            metas: Vec::with_capacity(slots),
-            rest: Vec::with_capacity(slots),
+            metas: vec![Meta::default(); slots].into_boxed_slice(),
+            rest: vec![<(P, T)>::default(); slots].into_boxed_slice(),
         }
     }
 
     fn slot(&self, position: usize) -> usize {
-        (self.head + position) & self.mask
-    }
-
-    /// Puts a packet into a slot that was never used: they are used one after the other.
-    #[cold]
-    fn push_fresh(&mut self, meta: Meta, rest: (P, T)) {
-        self.metas.push(meta);
-        self.rest.push(rest);
+        (self.head + position) & (self.metas.len() - 1)
     }
 }
 
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        let Self { backlog, limit, head, mask, .. } = *self;
-        View { backlog, limit, ring: &self.metas, head, mask }
+        View { backlog: self.backlog, limit: self.limit, ring: &self.metas, head: self.head }
     }
 
     fn head(&mut self) -> Option<(&mut Meta, &P)> {
@@ -80,10 +68,8 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
     #[inline]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
         let slot = self.slot(self.backlog.packets as usize);
-        match (self.metas.get_mut(slot), self.rest.get_mut(slot)) {
-            (Some(its), Some(rest)) => (*its, *rest) = (meta, (packet, tag)),
-            _ => self.push_fresh(meta, (packet, tag)),
-        }
+        self.metas[slot] = meta;
+        self.rest[slot] = (packet, tag);
         self.backlog.add(meta.len);
     }
 

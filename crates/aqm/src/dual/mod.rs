@@ -253,7 +253,7 @@ impl<A: Coupling, P: Copy + Default> Dual<A, P> {
     ) {
         let mut meta = Meta { arrived: cx.now, ..meta };
         self.counters.arrived.count(meta.len);
-        let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0, mask: 0 };
+        let both = View { backlog: self.backlog(), limit: self.limit, ring: &[], head: 0 };
         if !both.fits(meta.len) {
             return self.counters.drop(&meta, packet, Cause::Overflow, cx, out);
         }

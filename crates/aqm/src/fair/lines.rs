@@ -441,7 +441,7 @@ impl<P: Copy + Default, T: Copy + Default> Pool<P, T> {
     #[inline(always)]
     fn view(&self, own: Backlog, limit: Limit) -> View<'_> {
         let backlog = if self.shows_all { self.backlog } else { own };
-        View { backlog, limit, ring: &[], head: 0, mask: 0 }
+        View { backlog, limit, ring: &[], head: 0 }
     }
 }
 
@@ -456,7 +456,7 @@ struct Place<'a, P, T> {
 impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Place<'_, P, T> {
     #[inline]
     fn view(&self) -> View<'_> {
-        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0, mask: 0 }
+        View { backlog: *self.backlog, limit: self.limit, ring: &[], head: 0 }
     }
 
     #[inline]

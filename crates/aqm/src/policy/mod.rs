@@ -101,7 +101,6 @@ pub struct View<'a> {
     pub(crate) limit: Limit,
     pub(crate) ring: &'a [Meta],
     pub(crate) head: usize,
-    pub(crate) mask: usize,
 }
 
 impl View<'_> {
@@ -144,7 +143,7 @@ impl View<'_> {
     /// memory with others shows none.
     pub fn peek(&self, position: usize) -> Option<&Meta> {
         (position < self.len().min(self.ring.len()))
-            .then(|| &self.ring[(self.head + position) & self.mask])
+            .then(|| &self.ring[(self.head + position) & (self.ring.len() - 1)])
     }
 }
 

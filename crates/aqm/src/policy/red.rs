@@ -371,7 +371,7 @@ mod tests {
         let mut core = RedCore::new(RedParams::new(&c, &env).unwrap(), 1.0, env.now);
         core.set_average(20_000.0);
         let backlog = Backlog { packets: 20, bytes: 20_000 };
-        let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
+        let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
         let mut rng = Rng::new(3, 0);
         let mut signals = vec![0; lengths.len()];
         for i in 0..20_000 * lengths.len() {

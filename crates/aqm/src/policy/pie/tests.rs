@@ -191,7 +191,7 @@ fn pie_at(p: f64, settings: &[(&str, &str)]) -> (Pie, Env, Rng) {
 /// What becomes of a packet that finds `bytes`.
 fn arrive((pie, env, rng): &mut (Pie, Env, Rng), meta: Meta, bytes: u64) -> Arrival {
     let backlog = Backlog { packets: 2, bytes };
-    let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
+    let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
     pie.on_arrival(&meta, &q, &mut Cx { now: env.now, rng })
 }
 
@@ -241,7 +241,7 @@ fn gaps(p: f64, len: u32, settings: &[(&str, &str)]) -> Vec<u32> {
     let mut pie = Pie::new(&config(settings), &env, &mut rng).unwrap();
     (pie.p, pie.burst, pie.old) = (p, Duration::ZERO, Duration::from_millis(60));
     let backlog = Backlog { packets: 60, bytes: 60_000 };
-    let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
+    let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
     let meta = Meta { len, ..Meta::default() };
     let (mut gaps, mut gap) = (Vec::new(), 0);
     for _ in 0..20_000 {
@@ -294,7 +294,7 @@ fn calm_takes_back_what_was_added_up() {
     let (env, mut rng) = (env(100), Rng::new(3, 0));
     let settings = [("derandomise", "true")];
     let mut pie = Pie::new(&config(&settings), &env, &mut rng).unwrap();
-    let q = View { backlog: Backlog::default(), limit: env.limit, ring: &[], head: 0, mask: 0 };
+    let q = View { backlog: Backlog::default(), limit: env.limit, ring: &[], head: 0 };
     for (p, left) in [(0.5, 0.8), (0.0, 0.0)] {
         (pie.p, pie.accumulated) = (p, 0.8);
         pie.on_timer(&q, &mut Cx { now: pie.next, rng: &mut rng });

@@ -253,7 +253,7 @@ fn lengths_are_those_of_packets_that_entered(settings: &[(&str, &str)], steps: u
                     packets: queue.len() as u32,
                     bytes: queue.iter().map(|(m, ..)| u64::from(m.len)).sum(),
                 };
-                let q = View { backlog, limit: env.limit, ring: &[], head: 0, mask: 0 };
+                let q = View { backlog, limit: env.limit, ring: &[], head: 0 };
                 let mut cx = Cx { now, rng: &mut rng };
                 let verdict = sfb.on_arrival(&meta, &q, &mut cx);
                 while first < sfb.epoch {
