@@ -686,7 +686,7 @@ def test_fig_5_in_ns_2_says_what_the_rows_give() -> None:
         ("mixed", "withdraw", 3),
         ("mixed", "10000", 1),
         ("20", "122.5", 1),
-        ("20", "10000", 1),
+        ("20", "10000", 2),
         ("mixed", "117", 1),
     ):
         assert f" | {b4_in_fig5(access, sources, digits)} |" in section, (access, sources)
