@@ -432,6 +432,9 @@ def _notebook(name: str) -> str:
 
 # --- how many comparisons of validation hold
 
+_TESTBED = "A testbed"
+"""The group that pages count apart: somebody else's measurement of real hosts."""
+
 _COMPARED = {
     "#against-closed-forms": ("M/D/1", "D/D/1", "TCP under", "DCTCP under"),
     "#against-ns-235": ("ns-2.35",),
@@ -440,6 +443,7 @@ _COMPARED = {
     "#tcp-of-linux": ("TCP of",),
     "#bbr-of-linux": ("BBR of",),
     "#prague-of-its-authors": ("Prague of",),
+    "#a-testbed-of-linux-hosts": (_TESTBED,),
 }
 """The groups of the table of all comparisons, by how they begin, that a row counts."""
 
@@ -457,7 +461,8 @@ def compared() -> dict[str, tuple[int, int]]:
 def counted(markdown: str) -> str:
     """The page with the numbers of comparisons that the table of all has."""
     groups = compared()
-    whole = [sum(column) for column in zip(*groups.values(), strict=True)]
+    programs = [count for name, count in groups.items() if not name.startswith(_TESTBED)]
+    whole = [sum(column) for column in zip(*programs, strict=True)]
     markdown = re.sub(
         r"\d+ of \d+ comparisons\b", f"{whole[0]} of {whole[1]} comparisons", markdown
     )

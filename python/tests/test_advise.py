@@ -173,11 +173,11 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
     assert settings("red", "linux", "50mbit")["queue.0.params"] == {"preset": "linux"}
     red, sfq, fq_codel = (commands(name, link)[3] for name in ("red", "sfq", "fq-codel"))
     assert red.endswith(
-        "red limit 249810 min 24981 max 74943 avpkt 1000 burst 34 probability 0.1 "
+        "red limit 251324 min 25132 max 75397 avpkt 1000 burst 35 probability 0.1 "
         "bandwidth 50000kbit ecn"
     )
-    assert sfq.endswith("sfq limit 165 perturb 600")
-    assert fq_codel.endswith("fq_codel limit 165")
+    assert sfq.endswith("sfq limit 166 perturb 600")
+    assert fq_codel.endswith("fq_codel limit 166")
     tins = next(
         each["default"]
         for entry in bluewater.catalog()["aqms"]
@@ -548,7 +548,7 @@ def test_silly_wishes(tmp_path: Path) -> None:
         ({"rate": "fast"}, "not a rate"),
         ({"rtt": ("20",)}, "not a duration"),
         ({"bulk": 0}, "needs bulk flows, which fill the link"),
-        ({"reps": 1}, "no interval"),
+        ({"reps": 1}, "an interval needs two seeds"),
         ({"rtt": ("20s",), "duration": "6s", "reps": 2}, "gets through in this time"),
         ({"box": "toaster"}, "unknown box"),
     ]

@@ -170,7 +170,7 @@ def test_an_experiment_of_ones_own_is_reproduced_from_where_it_stands(
         made = json.loads(found.stdout)
         assert made["experiment"] == "my own/loss"
         assert [claim["verdict"] for claim in made["claims"]] == ["reproduced"]
-    assert len(list(cli.out.rglob("*losses*.png"))) == 1
+    assert len(list(cli.out.rglob("*losses*.svg"))) == 1
     assert "my own" in (cli.out / "report.html").read_text("utf-8")
     assert cli("report", "loss.toml").exit_code == 0
     missing = cli("reproduce", "gone.toml")

@@ -52,7 +52,7 @@ def test_what_is_told_of_transports() -> None:
     }
     assert [told[name]["answers"] for name in ("sack", "scream", "cbr")] == [True, True, False]
     assert told["cbr"]["summary"].startswith("Datagrams at a constant rate")
-    assert told["window"]["summary"].startswith("Datagrams, always the same number")
+    assert told["window"]["summary"].startswith("Datagrams with a constant number")
 
 
 def test_all_tcp_is_known_and_nothing_else() -> None:

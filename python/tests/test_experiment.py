@@ -442,7 +442,7 @@ def test_a_figure_that_stands_with_others_is_led_to() -> None:
     for name, whole in (("feng/fig7", "feng/fig6-8"), ("feng/fig10", "feng/fig9-10")):
         with pytest.raises(InputError) as raised:
             experiment.load(name)
-        assert raised.value.hint == f"'{whole}' has it"
+        assert raised.value.hint == f"'{whole}' includes it"
 
 
 def test_what_is_asked_beyond_papers_is_ours() -> None:

@@ -250,7 +250,7 @@ def test_a_sweep_is_drawn(swept: bluewater.Sweep, tmp_path: Path, kind: str) -> 
     both = kind in ("box", "cdf", "ellipse")
     line = ("aqm", "buffer") if both else "aqm"
     swept.plot("utilisation", x, line=line, kind=kind, path=tmp_path / kind)  # type: ignore[arg-type]
-    for ending in ("png", "svg", "pdf", "csv"):
+    for ending in ("png", "csv"):
         assert (tmp_path / f"{kind}.{ending}").stat().st_size > 100
     points = pl.read_csv(tmp_path / f"{kind}.csv")
     assert points.height == 12
@@ -324,7 +324,7 @@ def test_a_run_is_loaded_and_drawn(tmp_path: Path) -> None:
     assert bluewater.load(tmp_path / "one").decision_hash == result.decision_hash
     figure = bluewater.plot(result, tmp_path / "picture")
     assert len(figure.axes) == 2 + 4
-    assert (tmp_path / "picture.pdf").exists()
+    assert (tmp_path / "picture.png").exists()
 
 
 @pytest.mark.parametrize("wrong", [{"jobs": 0}, {"reps": 0}, {"seeds": []}])

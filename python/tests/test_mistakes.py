@@ -467,7 +467,7 @@ reproduce feng --jobs 0 | --jobs = '0' | 1 or more
 suite l4 | 'l4' | did you mean 'l4s'?
 suite l4s --size huge | 'huge' | full, quick
 plot --size colum | --size | did you mean 'column'?
-plot nosuch.toml | a scenario, and no result | `bluewater run nosuch.toml`
+plot nosuch.toml | a scenario, where the folder of a run is needed | `bluewater run nosuch.toml`
 gateway view | gateway view NAME
 gateway view -x | gateway view NAME
 cmpare red | 'cmpare' | 'compare'

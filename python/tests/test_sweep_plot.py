@@ -184,7 +184,7 @@ def test_no_delay_is_drawn_below_zero() -> None:
 @pytest.mark.parametrize("name", ["_hidden", "$x_1$", r"$\frac{$", "a$b"])
 def test_a_name_is_written_as_it_is(name: str, tmp_path: Path) -> None:
     runs = Named(names=(name, "other"))
-    figure = draw(runs, "delay_p99_s", "buffer", "aqm", "lines", tmp_path / "odd")
+    figure = draw(runs, "delay_p99_s", "buffer", "aqm", "lines", tmp_path / "odd.svg")
     shown = [each.strip("\N{ZERO WIDTH SPACE}") for each in texts(figure)]
     assert sorted(shown) == sorted([name, "other"])
     assert name in (tmp_path / "odd.svg").read_text().replace("\N{ZERO WIDTH SPACE}", "")
