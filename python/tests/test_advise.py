@@ -190,7 +190,7 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
         == settings("cake", "openwrt", "50mbit")
         == {"queue.0.aqm": "cake"}
     )
-    memory = 165 * 2 * 1514
+    memory = 166 * 2 * 1514
     assert f"cake bandwidth 50000kbit {tins} memlimit {memory}" in commands("cake", link)[1]
     assert tins == "diffserv3"  # which is sqm-scripts' layer_cake; piece_of_cake is besteffort
     uci = " ".join(commands("cake", home, "openwrt"))
