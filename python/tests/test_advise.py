@@ -199,7 +199,7 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
     for name, qdisc in (("fq-codel", "fq_codel"), ("droptail", "pfifo")):
         uci = " ".join(commands(name, home, "openwrt"))
         assert f"qdisc='{qdisc}'" in uci
-        assert "elimit='165'" in uci
+        assert "elimit='166'" in uci
     assert "--buffer 250kB" in commands("blue", link, "bluewater")[-1]
 
 
