@@ -188,7 +188,7 @@ def test_who_looks_at_what_is_not_carried_over_is_refused(tmp_path: Path, cli: C
         found = cli("replay", str(file), "--aqm", aqm, keep_out=False)
         assert found.exit_code == 2
         assert f"{aqm} uses the packets' DSCPs or hosts" in found.stderr
-    settings = found.stderr.partition("without them: ")[2].split()
+    settings = found.stderr.partition("ignores them with ")[2].split()
     found = cli("replay", str(file), "--aqm", "cake", *settings, keep_out=False)
     assert found.exit_code == 0, found.stderr
     assert "the replay lacks the packets' DSCPs and hosts" in found.stderr
@@ -210,7 +210,7 @@ def test_what_cannot_be_tried_on_a_recording_is_said(tmp_path: Path, cli: Cli) -
     varying.write_bytes(recording(framing="ethernet"))
     bluewater.run(scenario("red"), packets=rows)
     for arguments, problem in [
-        ((varying, "--aqm", "blue"), "the link's framing cannot be made of a recording"),
+        ((varying, "--aqm", "blue"), "cannot reproduce the link's framing"),
         ((file, "--aqm", "blue", "--queue", "side"), "no packets of this queue"),
         ((file, "--aqm", "nowhere.py:Blue"), "nowhere.py"),
         ((file, "--aqm", "bleu"), "did you mean `blue`"),

@@ -150,7 +150,7 @@ def share_styles(pictures: Sequence[dict[str, Any]]) -> str:
     for picture in pictures:
         everywhere |= dict.fromkeys(_EVERYWHERE.findall(picture["svg"]))
         picture["svg"] = _STYLE.sub(shared, _EVERYWHERE.sub("", picture["svg"]))
-    # CSS rules for a re-used part of a picture cannot select elements around the picture.
+    # CSS rules for a reused part of a picture cannot select elements around the picture.
     rules = [rule.strip().replace("*", "figure svg", 1) for rule in everywhere]
     rules += [f".{name}{{{style}}}" for style, name in classes.items()]
     return "".join(rules)
