@@ -5,7 +5,7 @@ Rounds of half a minute with TCP both ways and, all the time, something at rando
 down and come back, lose their carrier, get another name or MTU, the gateway is stopped and goes on,
 clients connect and say nothing or scrape as fast as they can, pages watch it, links change, the
 disk is full and empty again, whoever reads what it writes stalls, is killed, or is ended by the
-kernel for want of memory. In half of the rounds the calendar jumps by an hour each time that the
+kernel when memory runs out. In half of the rounds the calendar jumps by an hour each time that the
 gateway looks at it. After each of these it has to answer, with every packet accounted for. The
 links vary, impair and frame by chance. A round ends by a signal (exit code 0 and a summary) or
 SIGKILL; either way its control socket goes, and its recording replays as far as it goes. Needs user

@@ -26,7 +26,7 @@ fn more(soft: u64, hard: u64) -> Option<u64> {
     (wanted > soft).then_some(wanted)
 }
 
-/// Makes room if a caller waits at the door and cannot be let in for want of open files or memory: the oldest
+/// Makes room if a caller waits at the door and cannot be let in because open files or memory are used up: the oldest
 /// of those `there` has to go. Returns whether it has. The first `heard` of those `there` were served before;
 /// the others come first. If nobody is `there`, waits a little, since the door would report the caller at
 /// once, again and again.

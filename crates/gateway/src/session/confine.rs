@@ -4,7 +4,7 @@
 //! process.
 //!
 //! The list names allowed calls, since a list of forbidden ones could forget some. Any other call fails with
-//! EPERM, as for want of rights; a newer C library that tries a new call first then falls back to a known
+//! EPERM, as if rights were missing; a newer C library that tries a new call first then falls back to a known
 //! one. The commands of a shell were started before and are not confined.
 
 use std::collections::BTreeMap;

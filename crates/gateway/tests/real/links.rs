@@ -129,18 +129,23 @@ fn links_change_while_they_carry_packets() {
     assert!(summary["throughput_bps"].as_f64().unwrap() > 8.5e6, "{summary}");
 }
 
+/// What a testbed with these options measures.
+fn testbed(options: &str) -> Value {
+    let output = gateway(&format!("testbed {options}"), &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// A measurement over a window of a second, after a warm-up of one.
 #[test]
 fn the_testbed_measures_a_window() {
     if !allowed() {
         return;
     }
-    let options = "testbed --rate 10mbit --delay 2ms --buffer 50kB --aqm blue --ecn --sack false \
+    let options = "--rate 10mbit --delay 2ms --buffer 50kB --aqm blue --ecn --sack false \
                    --flows 6 --duration 2s --warmup 1s --interval 250ms";
-    let output = gateway(options, &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = testbed(options);
     let up = &measured["queues"][0];
     let number = |key: &str| up[key].as_f64().unwrap();
     let seconds = number("measured_s");
@@ -167,13 +172,10 @@ fn datagrams_are_counted_at_both_ends() {
     if !allowed() {
         return;
     }
-    let options = "testbed --rate 20mbit --delay 2ms --aqm bernoulli --param p=0.2 \
+    let options = "--rate 20mbit --delay 2ms --aqm bernoulli --param p=0.2 \
                    --param ecn=true --down-aqm droptail --ecn --udp 5mbit,ect --udp 5mbit \
                    --duration 2s --warmup 500ms";
-    let output = gateway(options, &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = testbed(options);
     let flows = measured["flows"].as_array().unwrap();
     let kinds: Vec<_> = flows.iter().map(|f| (&f["flow"], &f["transport"])).collect();
     let [tcp, cbr] = ["tcp", "cbr"].map(Value::from);
@@ -197,12 +199,9 @@ fn a_policer_lets_its_rate_pass() {
     if !allowed() {
         return;
     }
-    let options = "testbed --rate 20mbit --flows 0 --udp 5mbit --policer 2mbit --policer-burst 15kB \
+    let options = "--rate 20mbit --flows 0 --udp 5mbit --policer 2mbit --policer-burst 15kB \
                    --down-policer none --duration 2s --warmup 500ms";
-    let output = gateway(options, &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = testbed(options);
     let up = &measured["queues"][0];
     let number = |key: &str| up[key].as_f64().unwrap();
     let most = 2e6 * number("measured_s") + 8.0 * 15_000.0;

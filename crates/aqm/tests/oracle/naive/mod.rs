@@ -31,7 +31,7 @@ pub enum Verdict {
     Drop,
     /// The same, as a penalty.
     Penalise,
-    /// The same, for a rate that all share.
+    /// Drop it, for a rate that all flows share.
     Police,
     /// Drop it and the packets at these places in the queue, as a penalty.
     DropWith(Vec<usize>),
