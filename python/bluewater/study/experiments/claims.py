@@ -35,7 +35,7 @@ from bluewater.results.tables import STANDARD
 from bluewater.study.scenarios.typed import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from bluewater.results.tables import Tables
 
@@ -302,8 +302,13 @@ def is_fitted(
     Its file says so, or each reading that reproduces it was chosen with the results in view.
     """
     if verdict is Verdict.STATED:
-        return bool(claim.fitted) or all(name in hindsight for name in under)
+        return bool(claim.fitted) or only_in_hindsight(under, hindsight)
     return verdict is Verdict.REPRODUCED and bool(claim.fitted)
+
+
+def only_in_hindsight(under: Iterable[str], hindsight: Collection[str]) -> bool:
+    """Whether each reading that reproduces a claim was chosen with the results in view."""
+    return all(name in hindsight for name in under)
 
 
 def conclude(claim: Claim, found: Sequence[Measured]) -> tuple[Verdict, list[str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bluewater.results.tables import STANDARD
-from bluewater.study.experiments.claims import Verdict
+from bluewater.study.experiments.claims import Verdict, only_in_hindsight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,8 +111,8 @@ def _best(judged: Sequence[Judged]) -> int:
 
 def _hindsight(claim: Judged) -> bool:
     """Whether no reading meets it that was chosen without the results in view."""
-    met = {name for name, verdict in claim.readings.items() if verdict is Verdict.REPRODUCED}
-    return met <= claim.experiment.hindsight
+    met = (name for name, verdict in claim.readings.items() if verdict is Verdict.REPRODUCED)
+    return only_in_hindsight(met, claim.experiment.hindsight)
 
 
 def _meets(claim: Judged, reading: Reading | None) -> bool:
