@@ -44,21 +44,28 @@ QUEUES = [
     for (name, steps), (variant, extra) in itertools.product(BLUE.items(), OPEN.items())
 ]
 
-print("configuration,variant,buffer,access_ms,sources,seed,loss,utilisation")
-for (delay, access), (kind, source) in itertools.product(DELAYS.items(), SOURCES.items()):
-    for name, variant, buffer, queue in QUEUES:
-        pareto = {"app": "pareto", "on": "2s", "off": "3s", "shape": 1.5} | source
-        hosts = {"transport": "sack", "flows": 1000, "packet": "1000B", "start": "0s..1s"}
-        ecn = {"ecn": True, "ecn_timeout": False, "ecn_on_retransmit": True}
-        whole = bluewater.run(
-            {
-                "seed": 1,
-                "duration": "200s",
-                "warmup": "100s",
-                "network": {"preset": "feng", "access_delay": access},
-                "queue": [{"buffer": f"{buffer}kB"} | queue],
-                "traffic": [pareto | hosts | ecn],
-            }
-        ).summary
-        row = (name, variant, buffer, delay, kind, 1)
-        print(*row, f"{whole['loss']:.7f}", f"{whole['utilisation']:.5f}", sep=",", flush=True)
+
+def run(queue, buffer, access, source, packet):
+    """Loss and use of the link in a run, as text."""
+    pareto = {"app": "pareto", "on": "2s", "off": "3s", "shape": 1.5} | source
+    hosts = {"transport": "sack", "flows": 1000, "packet": packet, "start": "0s..1s"}
+    ecn = {"ecn": True, "ecn_timeout": False, "ecn_on_retransmit": True}
+    whole = bluewater.run(
+        {
+            "seed": 1,
+            "duration": "200s",
+            "warmup": "100s",
+            "network": {"preset": "feng", "access_delay": access},
+            "queue": [{"buffer": buffer} | queue],
+            "traffic": [pareto | hosts | ecn],
+        }
+    ).summary
+    return f"{whole['loss']:.7f}", f"{whole['utilisation']:.5f}"
+
+
+if __name__ == "__main__":
+    print("configuration,variant,buffer,access_ms,sources,seed,loss,utilisation")
+    for (delay, access), (kind, source) in itertools.product(DELAYS.items(), SOURCES.items()):
+        for name, variant, buffer, queue in QUEUES:
+            found = run(queue, f"{buffer}kB", access, source, "1000B")
+            print(name, variant, buffer, delay, kind, 1, *found, sep=",", flush=True)

@@ -11,11 +11,9 @@ else is that of the experiments. It needs the package:
 import csv
 from pathlib import Path
 
-import bluewater
+from red_blue_fig5 import BLUE, DELAYS, run
 
-MIXED = ["10ms", "15ms", "20ms", "25ms", "30ms"]
 RED = {"R1": 0.0002, "R3": 0.02, "R4": 0.2}
-BLUE = {"freeze_time": "100ms", "increment": 0.02, "decrement": 0.002}
 
 with Path(__file__).with_name("ns2_fig5.csv").open(newline="") as file:
     rows = list(csv.DictReader(file))
@@ -23,25 +21,13 @@ with Path(__file__).with_name("ns2_fig5.csv").open(newline="") as file:
 print("configuration,buffer,access_ms,sources,packet,seed,loss,utilisation")
 for row in rows:
     name, access, source = row["configuration"], row["access_ms"], row["sources"]
-    queue = {"aqm": "blue", "params": BLUE}
+    queue = {"aqm": "blue", "params": BLUE["B4"]}
     if name in RED:
         queue = {"aqm": "red", "params": {"preset": "feng", "w_q": RED[name]}}
     for packet in (1000, 1040):
-        pareto = {"app": "pareto", "on": "2s", "off": "3s", "shape": 1.5, "unsent": "withdraw"}
+        sources = {"unsent": "withdraw"}
         if source != "withdraw":
-            pareto |= {"rate": f"{float(source) * packet / 1000:g}kbit", "unsent": "backlog"}
-        hosts = {"transport": "sack", "flows": 1000, "packet": f"{packet}B", "start": "0s..1s"}
-        ecn = {"ecn": True, "ecn_timeout": False, "ecn_on_retransmit": True}
-        delay = MIXED if access == "mixed" else f"{access}ms"
-        whole = bluewater.run(
-            {
-                "seed": 1,
-                "duration": "200s",
-                "warmup": "100s",
-                "network": {"preset": "feng", "access_delay": delay},
-                "queue": [{"buffer": f"{row['buffer']}p"} | queue],
-                "traffic": [pareto | hosts | ecn],
-            }
-        ).summary
-        got = (name, row["buffer"], access, source, packet, 1)
-        print(*got, f"{whole['loss']:.7f}", f"{whole['utilisation']:.5f}", sep=",", flush=True)
+            sources = {"rate": f"{float(source) * packet / 1000:g}kbit", "unsent": "backlog"}
+        delay = DELAYS["10 to 30"] if access == "mixed" else f"{access}ms"
+        found = run(queue, f"{row['buffer']}p", delay, sources, f"{packet}B")
+        print(name, row["buffer"], access, source, packet, 1, *found, sep=",", flush=True)
