@@ -187,6 +187,19 @@ def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path)
         assert tab.evaluate("document.documentElement.scrollWidth") == 390
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert tab.evaluate("document.documentElement.scrollWidth") == 390
+        # Numbers stand below their heads, each in a line.
+        rows = """all => [...all].map(row => [...row.cells].slice(1).map(
+            each => Math.round(each.getBoundingClientRect().right)))"""
+        for table in (".counts", ".matrix"):
+            heads, *below = tab.eval_on_selector_all(f"{table} tr", rows)
+            assert below
+            assert all(row == heads for row in below), table
+        lines = """all => all.map(each => {
+            const text = document.createRange();
+            text.selectNodeContents(each);
+            return text.getClientRects().length;
+        })"""
+        assert {*tab.eval_on_selector_all(":is(.counts, .matrix) td.n", lines)} == {1}
         # Every verdict is seen without scrolling the table.
         size = "(name => document.querySelector('.matrix').parentNode[name])"
         assert tab.evaluate(f"{size}('scrollWidth')") == tab.evaluate(f"{size}('clientWidth')")
