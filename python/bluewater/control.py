@@ -112,6 +112,8 @@ class Controller(Own):
         burst: Bytes that a paced sender sends together; 0 for one packet.
         timer: The time of the next ``on_timer``, in nanoseconds.
         app_limited: Whether packets sent now are too few to measure the bandwidth.
+        signals: Attributes that are written down with ``control = true`` under ``[measure]``, in
+            the table ``control_signals``: ``{"queued": ("packets", "Own packets in the queue.")}``.
         compiled: Whether Numba compiles the methods (``pip install 'bluewater[numba]'``). Then all
             state is numbers, booleans and NumPy arrays of them, and keeps the types and shapes that
             ``start`` sets; integers have 64 bits.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import polars as pl
 import pytest
 import tomli_w
 from conftest import Cli
@@ -104,10 +105,11 @@ class FastEverything(Everything):
 
 def table(transport: Any, **keys: Any) -> dict[str, Any]:
     """A link of 5 Mb/s with traffic over a transport; other keys are those of the group."""
-    top = {key: keys.pop(key) for key in ("seed", "queue", "link") if key in keys}
+    top = {key: keys.pop(key) for key in ("seed", "queue", "link", "measure") if key in keys}
     return {
         "duration": "10s",
         "seed": top.get("seed", 1),
+        "measure": top.get("measure", {}),
         "link": [{"from": "a", "to": "b", "rate": "5mbit", "delay": "20ms", **top.get("link", {})}],
         "queue": [{"link": "a->b", "aqm": "droptail", "buffer": "30p", **top.get("queue", {})}],
         "traffic": [{"from": ["a"], "to": ["b"], "transport": transport, "flows": 3, **keys}],
@@ -205,6 +207,33 @@ def test_a_class_that_breaks_a_law_is_told_so(cls: type[Controller], law: str, s
     assert re.search(said, found[law].said)
     assert str(found[law]).startswith(f"{law} ({laws.CONTROLLER_LAWS[law]})")
     assert law not in {each.law for each in bluewater.check(cls, seeds=1, but=[law])}
+
+
+class Told(Reno):
+    signals: ClassVar = {
+        "cwnd": ("bytes", "The window."),
+        "ssthresh": ("bytes", "Where slow start ends."),
+    }
+
+
+class FastTold(Told):
+    compiled = True
+
+
+@pytest.mark.parametrize("own", [Told, FastTold])
+def test_signals_are_written_down_with_each_row_of_control(own: type[Controller]) -> None:
+    if own.compiled:
+        pytest.importorskip("numba")
+    keys = {"link": LOSSES, "timestamps": True}
+    run = bluewater.run(table(own, measure={"control": True}, **keys))
+    wide, long = run.control, run.control_signals
+    assert long["signal"].to_list() == ["cwnd", "ssthresh"] * wide.height
+    windows = long.filter(pl.col("signal") == "cwnd")
+    assert windows["event"].to_list() == wide["event"].to_list()
+    packets = windows["value"] / 1000
+    assert (packets - wide["cwnd_packets"]).abs().max() < 1e-9
+    assert long["value"].null_count() > 0, "ssthresh is infinite before the first loss"
+    assert bluewater.run(table(own, **keys)).decision_hash == run.decision_hash
 
 
 def test_a_law_of_queues_is_none_of_controllers() -> None:

@@ -54,6 +54,10 @@ pub trait Controller: Duplicate + Send {
 
     /// What it decides; asked after each of the above.
     fn out(&self) -> Out;
+
+    /// Values of its own, by name, for the table `control_signals`. Asked for each row of the table `control`,
+    /// and never without that table.
+    fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// Another controller in the same state; each that can be cloned has it.

@@ -472,7 +472,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a flow that sends at 100 Gb/s for `duration`, with these keys of its group.
+    /// The complaint about a flow that sends at 100 Gb/s for `duration`, with these keys of its group.
     fn refused(duration: &str, group: &str) -> Option<String> {
         let text = format!(
             r#"

@@ -50,6 +50,8 @@ pub(crate) enum Value {
     Rate(f64),
     /// ns; the greatest: none.
     Time(u64),
+    /// What a controller that is brought along calls so, in a unit of its own.
+    Signal(f64),
 }
 
 impl Value {
@@ -60,7 +62,7 @@ impl Value {
     /// In the unit of the table: packets, bit/s, s.
     fn shown(self, packet_bits: f64) -> Option<f64> {
         let value = match self {
-            Self::Number(value) => value,
+            Self::Number(value) | Self::Signal(value) => value,
             Self::Rate(rate) => rate * packet_bits * 1e9,
             Self::Time(u64::MAX) => f64::INFINITY,
             Self::Time(ns) => ns as f64 / 1e9,
@@ -104,8 +106,8 @@ pub(crate) struct Watch {
     /// Name and bits of a packet of each group.
     groups: Vec<(String, f64)>,
     flows: Vec<Last>,
-    /// The table, if it is kept.
-    table: Option<Table>,
+    /// The tables, if they are kept: what controls do, and signals of controllers that are brought along.
+    tables: Option<[Table; 2]>,
     pub(crate) look: Look,
     entered: Vec<Entered>,
 }
@@ -129,15 +131,20 @@ impl Watch {
         Self {
             groups,
             flows: of.iter().map(last).collect(),
-            table: keeps.then(|| registry::CONTROL.empty()),
+            tables: keeps.then(Self::empty),
             look: Look::default(),
             entered: Vec::new(),
         }
     }
 
-    /// The table, if it is kept.
-    pub(crate) fn into_table(self) -> Option<Table> {
-        self.table
+    /// The tables without a row.
+    pub(crate) fn empty() -> [Table; 2] {
+        [registry::CONTROL.empty(), registry::CONTROL_SIGNALS.empty()]
+    }
+
+    /// The tables, if they are kept.
+    pub(crate) fn into_tables(self) -> Option<[Table; 2]> {
+        self.tables
     }
 
     /// Takes in what `self.look` has of flow `i` at `now` (ns); `values` gives the control's values. Returns
@@ -149,7 +156,7 @@ impl Watch {
         values: impl FnOnce(Values<'_>),
     ) -> &[Entered] {
         self.entered.clear();
-        let Self { groups, flows, table, look, entered } = self;
+        let Self { groups, flows, tables, look, entered } = self;
         let last = &mut flows[i];
         let (una, end) = look.under_way;
         let another_round = match look.round {
@@ -181,14 +188,18 @@ impl Watch {
         if is_calm && look.phases.iter().all(|phase| *phase == last.phase) {
             return &self.entered;
         }
-        let mut known = BTreeMap::new();
-        if table.is_some() {
-            values(&mut |name, value| {
-                known.insert(name, value);
+        let (mut known, mut signals) = (BTreeMap::new(), Vec::new());
+        if tables.is_some() {
+            values(&mut |name, value| match value {
+                Value::Signal(value) => signals.push((name, value)),
+                _ => {
+                    known.insert(name, value);
+                }
             });
         }
         let (name, bits) = &groups[last.group];
-        let mut rows = Rows { table: table.as_mut(), known, now, flow: i, look, name, bits: *bits };
+        let tables = tables.as_mut();
+        let mut rows = Rows { tables, known, signals, now, flow: i, look, name, bits: *bits };
         for &phase in &look.phases {
             if phase == last.phase {
                 continue;
@@ -212,8 +223,9 @@ impl Watch {
 
 /// Adds rows of one event.
 struct Rows<'a> {
-    table: Option<&'a mut Table>,
+    tables: Option<&'a mut [Table; 2]>,
     known: BTreeMap<&'static str, Value>,
+    signals: Vec<(&'static str, f64)>,
     now: u64,
     flow: usize,
     look: &'a Look,
@@ -223,10 +235,19 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     fn add(&mut self, event: &str, before: &str, last: &Last) {
-        let Some(table) = &mut self.table else { return };
-        let (look, bits) = (self.look, self.bits);
+        let Some([table, signals]) = &mut self.tables else { return };
+        let (look, bits, time_s) = (self.look, self.bits, self.now as f64 / 1e9);
+        for &(name, value) in &self.signals {
+            let mut row = signals.row();
+            row.real(Some(time_s));
+            row.count(self.flow as u64);
+            row.text(self.name);
+            row.text(event);
+            row.text(name);
+            row.real(Some(value).filter(|value| value.is_finite()));
+        }
         let mut row = table.row();
-        row.real(Some(self.now as f64 / 1e9));
+        row.real(Some(time_s));
         row.count(self.flow as u64);
         row.text(self.name);
         row.text(event);

@@ -116,6 +116,11 @@ def _control(result: Result) -> list[Drawable]:
         rates = own.with_columns(pl.col(list(lines)) / 1e6)
         if rates["pacing_bps"].null_count() < rates.height:
             shown.append(_over_phases(f"{title}: rate", rates, lines, "Mbit/s", shades))
+    signals = result.load("control_signals")
+    for own in signals.partition_by("flow", "signal", maintain_order=True):
+        group, flow, signal = (own[name][0] for name in ("group", "flow", "signal"))
+        points = own.select(x="time_s", y="value", line=pl.lit(signal)).drop_nulls()
+        shown.append(Drawable(f"{group}, flow {flow}: {signal}", points, Scale(signal)))
     return shown
 
 

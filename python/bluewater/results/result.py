@@ -118,6 +118,7 @@ class Result:
     groups = _table("groups")
     flow_series = _table("flow_series")
     control = _table("control")
+    control_signals = _table("control_signals")
     delays = _table("delays")
     flow_delays = _table("flow_delays")
     transfers = _table("transfers")

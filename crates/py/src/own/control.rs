@@ -186,6 +186,10 @@ struct Object {
     /// Its methods, in the order of [`EVENTS`].
     methods: Methods,
     given: Arc<Given>,
+    /// Names of signals, which are attributes of the object.
+    signals: Vec<&'static str>,
+    /// When it was called last, ns.
+    now: u64,
     /// In place of the methods, if they are compiled.
     program: Option<Program>,
     rng: Rng,
@@ -213,6 +217,8 @@ impl Object {
         });
         let mut made = Self {
             methods,
+            signals: super::signals(&object)?,
+            now: start.now,
             given: Arc::new(Given::new(py)?),
             program: None,
             rng,
@@ -248,6 +254,7 @@ impl Object {
         shown: Shown<E>,
         now: u64,
     ) -> f64 {
+        self.now = now;
         if self.failed || self.methods[kind].is_none() {
             return NOTHING;
         }
@@ -464,6 +471,18 @@ impl Controller for Object {
     fn out(&self) -> Out {
         self.out
     }
+
+    fn observe(&self, sink: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(program) = &self.program {
+            let mut declared = |name, value| {
+                if self.signals.contains(&name) {
+                    sink(name, value);
+                }
+            };
+            return program.observe(&mut declared);
+        }
+        super::observe(&self.object, &self.signals, Instant::from_nanos(self.now), sink);
+    }
 }
 
 /// The methods of a class, by event; none where it leaves one out.
@@ -488,6 +507,7 @@ impl Clone for Object {
                 object,
                 methods,
                 given: Arc::clone(&self.given),
+                signals: self.signals.clone(),
                 program: self.program.as_ref().map(Program::duplicate),
                 rng: self.rng.clone(),
                 failed,

@@ -192,14 +192,12 @@ impl Object {
         let method = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             Ok(object.getattr_opt(name)?.map(Bound::unbind))
         };
-        let names = object.getattr("signals")?.try_iter()?;
-        let names: Vec<String> = names.map(|name| name?.extract()).collect::<PyResult<_>>()?;
         let [arrival, departure, overflow, idle, timer] = EVENTS.map(method);
         Ok(Self {
             methods: [arrival?, departure?, overflow?, idle?, timer?],
             shown: (Py::new(py, Packet::default())?, Py::new(py, queue)?),
             queue,
-            signals: names.into_iter().map(kept).collect(),
+            signals: signals(&object)?,
             program: None,
             wake: NEVER,
             failed: false,
@@ -343,6 +341,31 @@ fn told(py: Python<'_>, error: PyErr, object: &Py<PyAny>, method: &str, now: Ins
     made.map_or_else(|other| other, PyErr::from_value)
 }
 
+/// The names of an object's signals.
+fn signals(object: &Bound<'_, PyAny>) -> PyResult<Vec<&'static str>> {
+    let names = object.getattr("signals")?.try_iter()?;
+    names.map(|name| Ok(kept(name?.extract()?))).collect()
+}
+
+/// Reports signals that are attributes of an object.
+fn observe(
+    object: &Py<PyAny>,
+    signals: &[&'static str],
+    now: Instant,
+    sink: &mut dyn FnMut(&'static str, f64),
+) {
+    Python::attach(|py| {
+        for name in signals {
+            let value = object.bind(py).getattr(*name).and_then(|v| v.extract::<f64>());
+            let value = value.unwrap_or_else(|error| {
+                fail(py, error, object, "signals", now);
+                f64::NAN
+            });
+            sink(name, value);
+        }
+    });
+}
+
 /// A name for as long as the process lives; each is kept once.
 fn kept(name: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -426,18 +449,7 @@ impl Advice for Object {
         if let Some(program) = &self.program {
             return program.observe(sink);
         }
-        Python::attach(|py| {
-            for name in &self.signals {
-                let value = self.object.bind(py).getattr(*name).and_then(|v| v.extract::<f64>());
-                sink(
-                    name,
-                    value.unwrap_or_else(|error| {
-                        fail(py, error, &self.object, "signals", now);
-                        f64::NAN
-                    }),
-                );
-            }
-        });
+        observe(&self.object, &self.signals, now, sink);
     }
 
     fn duplicate(&self) -> Box<dyn Advice> {

@@ -338,7 +338,7 @@ fn row_of(links: usize, all: bool, head: &str, flows: u32) -> String {
 fn what_takes_too_long_for_so_many_links_is_refused_with_the_longest_time() {
     let days = |days: u32| format!("duration = \"{}s\"", days * 86_400);
     assert!(Scenario::from_toml(&row_of(500, false, &days(51), 1), "x").is_ok());
-    // 1000 links, there and back: events after 52 days could not be told from earlier ones.
+    // 1000 links, there and back: events after 52 days would come at wrong times.
     let e = fails(&row_of(500, false, &days(60), 1));
     assert_eq!(e.key, "duration");
     assert!(e.allowed.contains("4503599") && e.allowed.contains("links"), "{e}");

@@ -104,13 +104,14 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 15] = [
+pub const TABLES: [&TableSpec; 16] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
     &GROUPS,
     &FLOW_SERIES,
     &CONTROL,
+    &CONTROL_SIGNALS,
     &DELAYS,
     &FLOW_DELAYS,
     &TRANSFERS,
@@ -503,6 +504,22 @@ pub const CONTROL: TableSpec = TableSpec {
 
 /// How many columns of [`CONTROL`] come before the values of the controls.
 pub(crate) const CONTROL_FIXED: usize = 12;
+
+/// Signals of users' own controllers.
+pub const CONTROL_SIGNALS: TableSpec = TableSpec {
+    name: "control_signals",
+    row: "a row per row of the table of control and signal of a user's own controller",
+    simulated: true,
+    needs: &["control"],
+    columns: &[
+        real(&["time_s"], "s", "As in the table of control."),
+        count(&["flow"], "", "As in the table of flows."),
+        text(&["group"], "The `name` of the `[[traffic]]`."),
+        text(&["event"], "As in the table of control."),
+        text(&["signal"], "The name that the class declares in `signals`."),
+        real(&["value"], "", "In the unit declared there; empty if it is not finite."),
+    ],
+};
 
 /// Delays by group.
 pub const DELAYS: TableSpec = TableSpec {

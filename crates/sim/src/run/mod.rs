@@ -53,6 +53,8 @@ pub struct Outcome {
     pub flow_series: Table,
     /// A row a flow and change of phase, round or loss, if congestion controls are measured.
     pub control: Table,
+    /// A row for each of these and signal of a controller that is brought along.
+    pub control_signals: Table,
     /// A row a group and kind of delay, and managed queue where it is of one, if delays are measured.
     pub delays: Table,
     /// A row a flow and kind of delay, and managed queue where it is of one, if delays are measured.
@@ -84,6 +86,7 @@ impl Outcome {
             (&registry::GROUPS, &self.groups),
             (&registry::FLOW_SERIES, &self.flow_series),
             (&registry::CONTROL, &self.control),
+            (&registry::CONTROL_SIGNALS, &self.control_signals),
             (&registry::DELAYS, &self.delays),
             (&registry::FLOW_DELAYS, &self.flow_delays),
             (&registry::TRANSFERS, &self.transfers),
@@ -257,6 +260,7 @@ impl Run {
         let (transfers, completions, slowdowns) = self.transfer_tables();
         let (calls, links) = (self.call_table(), self.link_table());
         let (delays, flow_delays) = self.delay_tables();
+        let [control, control_signals] = self.simulation.take_control();
         Outcome {
             summary,
             queues,
@@ -264,7 +268,8 @@ impl Run {
             series: self.series.table,
             groups: self.by_group.table,
             flow_series: self.by_flow.table,
-            control: self.simulation.take_control().unwrap_or_else(|| registry::CONTROL.empty()),
+            control,
+            control_signals,
             delays,
             flow_delays,
             transfers,

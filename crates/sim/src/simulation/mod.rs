@@ -199,8 +199,9 @@ impl Simulation {
     }
 
     /// What was written down of congestion controls, if it was.
-    pub(crate) fn take_control(&mut self) -> Option<Table> {
-        self.watch.take()?.into_table()
+    pub(crate) fn take_control(&mut self) -> [Table; 2] {
+        let kept = self.watch.take().and_then(|watch| watch.into_tables());
+        kept.unwrap_or_else(Watch::empty)
     }
 
     /// What was measured from end to end, if it was.

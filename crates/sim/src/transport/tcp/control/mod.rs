@@ -457,5 +457,8 @@ impl Control {
         if let Some(alpha) = self.ask(|control| control.alpha()) {
             values("alpha", Value::Number(alpha));
         }
+        if let Some(State::Own(own)) = self.0.as_deref() {
+            own.observe(&mut |name, value| values(name, Value::Signal(value)));
+        }
     }
 }

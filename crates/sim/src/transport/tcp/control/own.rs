@@ -109,6 +109,13 @@ impl Own {
         answer
     }
 
+    /// Values of its own, by name.
+    pub(super) fn observe(&self, values: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(running) = &self.running {
+            running.controller.observe(values);
+        }
+    }
+
     /// Its timer may have come.
     pub(in super::super) fn wake(&mut self, now: u64) {
         if let Some(running) = &mut self.running
