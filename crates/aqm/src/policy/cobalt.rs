@@ -230,7 +230,7 @@ impl Cobalt {
         self.count > 0 && now >= self.drop_next
     }
 
-    /// A signal more or less a round, from that which was due on.
+    /// One more or one fewer signal a round, from the signal on that was due.
     fn move_to(&mut self, count: u32) {
         self.count = count;
         let known = if self.config.root == Root::Newton { &NEWTON_S } else { &ROOTS };

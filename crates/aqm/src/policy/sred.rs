@@ -1,6 +1,6 @@
 //! SRED: stabilized RED (Ott, Lakshman, Wong 1999, "OLW99"; Feng02 §V.B).
 //!
-//! How many flows there are can be told without a table of them: keep a list of packets that came
+//! SRED estimates the number of flows without a table of them: keep a list of packets that came
 //! lately, the zombies, compare each arriving packet with one of them drawn at random, and see how
 //! often both are of one flow. n equal flows hit once in n times. In our words:
 //!

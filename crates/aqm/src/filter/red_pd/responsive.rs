@@ -175,7 +175,7 @@ impl Record {
 
 /// Whether a flow responded whose losses have grown by the factor `loss` and whose rate went from
 /// `before` to `after`. Equation 1 asks for a factor of loss^(−½); half of that, in logarithms, is
-/// taken for an answer. Who has sent nothing has responded.
+/// taken for an answer. A flow that has sent nothing has responded.
 fn responded(loss: f64, before: f64, after: f64) -> bool {
     after <= before / libm::sqrt(libm::sqrt(loss))
 }
