@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A host with n bulk flows so gets as much in a round as one with a single flow. A flow that gets a
-//! small share of a quantum waits for many rounds; it is put into the list of the round that it waits
+//! small share of a quantum waits for many rounds. It is put into the list of the round that it waits
 //! for (one of 64, which come again and again) and costs nothing until then. Its place in that round is by
 //! when it began to wait. Where it takes each round (`rounds = "each"`, as Linux does), flows keep their order
 //! from round to round.

@@ -4,7 +4,7 @@
 //! - [`UnresponsiveRule::Growth`], ours: samples of at least M lists and `test_drops` losses, each
 //!   compared with the first since monitoring began or since the flow proved responsive.
 //! - [`UnresponsiveRule::Pairs`], the authors' program for ns-2: the last list before the flow was
-//!   monitored, and before each raise, is a sample; of the last five all pairs are compared whose
+//!   monitored, and before each raise, is a sample. Of the last five all pairs are compared whose
 //!   losses differ, by less than a factor of ten. A rate above what equation 1 asks for is a strike,
 //!   any other an answer: unresponsive is who has three strikes at least, and four for each answer.
 //!   (Rates are of packets, there of bytes. Packets are counted from the first loss on that is
