@@ -1,8 +1,8 @@
 //! A queue whose every call is watched.
 //!
-//! [`Watched`] stands around a queue, hands each call on, and tells a [`Watcher`] of it. It says what was queued
-//! and what the algorithm's signals were before and after the call, which random numbers the queue drew,
-//! and what became of packets. So a program can say why a packet was marked: p_m = 0.031, the coin 0.024. It
+//! [`Watched`] stands around a queue, hands each call on, and tells a [`Watcher`] of it. It says what
+//! was queued and what the algorithm's signals were before and after the call, which random numbers the
+//! queue drew, and what became of packets. So a program can say why a packet was marked: p_m = 0.031, the coin 0.024. It
 //! decides nothing and draws nothing.
 
 use alloc::vec::Vec;

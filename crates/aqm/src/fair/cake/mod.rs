@@ -17,8 +17,8 @@
 //! | `acks.rs` | which acknowledgement a later one makes needless |
 //!
 //! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
-//! its `interval` longer by as much, but twice that target at least. It has a quantum of 1/4096 s at its rate,
-//! 300 … 1514 bytes.
+//! its `interval` longer by as much, but twice that target at least. It has a quantum of 1/4096 s at
+//! its rate, 300 … 1514 bytes.
 //!
 //! Against Linux:
 //! - Hosts are told apart by their number in the packet's [`Label`], exactly; Linux has a table of 1024.
