@@ -210,7 +210,7 @@ def test_seeds_may_be_a_range() -> None:
 
 
 def test_one_bound_on_the_number_of_seeds() -> None:
-    """However they are asked for; a list that is too long is refused before it takes memory."""
+    """A list of seeds that is too long is refused before it takes memory, by each option."""
     assert seeds(None, "1-200000", None) == seeds(None, None, 200_000)
     for many, reps in (("1-1000001", None), (f"7,9-{2**62}", None), (None, 1_000_001)):
         with pytest.raises(InputError, match="1000000"):

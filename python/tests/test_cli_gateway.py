@@ -61,7 +61,7 @@ def test_the_view_shows_rates_between_two_answers() -> None:
 
 
 def test_the_view_says_what_it_takes() -> None:
-    """Options are no names: `ctl --help` was asked for its JSON."""
+    """An option is not taken for a gateway's name: `view --help` prints help."""
     for option in ("--help", "-h"):
         told = CliRunner().invoke(app, ["gateway", "view", option])
         assert told.exit_code == 0, told.output

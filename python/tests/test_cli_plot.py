@@ -130,7 +130,7 @@ def test_a_run_without_a_series_is_drawn_all_the_same(cli: Cli, tiny: Path) -> N
     found = cli("plot", str(folder), keep_out=False)
     assert found.exit_code == 0
     assert "simulating it again with interval = 5ms" in found.stderr
-    assert bluewater.load(folder).series.is_empty(), "what is kept is left as it is"
+    assert bluewater.load(folder).series.is_empty(), "the kept run stays as it is"
 
 
 @pytest.mark.parametrize(

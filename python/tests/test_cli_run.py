@@ -258,7 +258,7 @@ def test_a_kept_run_is_found_unless_something_is_another(cli: Cli, tiny: Path) -
     tiny.write_text(tiny.read_text().replace('"red"', '"python:coin.py:Coin"'))
 
     def run(*options: str) -> tuple[bool, float]:
-        """Whether a kept run is said to be found, and how long it took when it was made."""
+        """Whether the command reports a kept run, and how long that took when it was made."""
         found = cli("run", str(tiny), "--json", *options)
         assert found.exit_code == 0
         took: float = json.loads(found.stdout)["summary"]["wall_s"]

@@ -40,7 +40,7 @@ def owners() -> dict[str, dict[str, Any]]:
 
 
 def test_every_transport_is_offered_unless_it_needs_more_than_a_number() -> None:
-    """Without a key of its own there is nothing to say but how many; `cbr` is told its rate."""
+    """A transport without a required key needs only a number of flows; `cbr` needs its rate."""
     free = {name for name, owner in owners().items() if not owner["required"]}
     assert {*AGAINST} == {*free, "cbr", "web", "call", "game"}
 

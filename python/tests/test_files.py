@@ -46,7 +46,7 @@ OF_PACKETS = ("why", "pcapng", "ns-2", "parquet", "replay")
 
 
 def refused(cli: Cli, command: str, file: Path | str) -> str:
-    """What is said of a file that a command refuses."""
+    """The message of a command that refuses a file."""
     given = [each.replace("{out}", str(cli.out)).replace("{}", str(file)) for each in
              COMMANDS[command]]  # fmt: skip
     found: Result = cli(*given, keep_out=command in ("run", "sweep", "trace", "compare"))

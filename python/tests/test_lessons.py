@@ -95,7 +95,7 @@ def simulated(scenario: str) -> dict[str, Any]:
 
 
 def seen(tab: Page, lesson: str, settings: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """What is told of both sides."""
+    """The numbers that the page prints for both sides."""
     address = f"{tab.url.rpartition('/')[0]}/{lesson}.html"
     if tab.url.partition("#")[0] != address:
         tab.goto(address)

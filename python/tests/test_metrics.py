@@ -12,7 +12,7 @@ from bluewater import programs
 
 
 def test_the_gateway_s_metrics_are_open_metrics() -> None:
-    """What is scraped is read by the format's reference parser, which checks all of it."""
+    """The format's reference parser accepts all of a scrape."""
     gateway = programs.find("bluewater-gateway")
     command = [gateway, "shell", "--quiet", "--metrics", "0", "--rate", "8mbit", "--", "cat"]
     with subprocess.Popen(command, stdin=-1, stderr=-1, text=True) as shell:

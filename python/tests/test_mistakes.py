@@ -476,7 +476,7 @@ bogus | bogus
 
 
 def cases(text: str) -> list[list[str]]:
-    """A case a line: what is typed, and what is told."""
+    """A case a line: what the user types, and what the program prints."""
     lines = [line for line in text.splitlines() if line.strip()]
     return [[part.strip() for part in line.split(" | ")] for line in lines]
 

@@ -360,6 +360,22 @@ def test_papers_come_before_our_own_and_ours_are_counted_apart(
     assert "Of 2 claims of papers 1 are reproduced in one way or the other, 0 of them" in text
 
 
+def test_only_the_row_of_all_papers_is_a_total(outcome: Outcome, tmp_path: Path) -> None:
+    """A quick size shows the kept verdicts of its own papers, which have no such row."""
+
+    def of(cite: str, size: str) -> Outcome:
+        paper = Paper(cite=cite, title="", source="")
+        experiment = replace(outcome.experiment, id=f"{cite.lower()}/x", paper=paper)
+        return replace(outcome, experiment=experiment, size=replace(outcome.size, name=size))
+
+    for size, totals in (("quick", []), ("full", ["all papers"])):
+        both = [of("Feng02", size), of("HRC", size)]
+        text = write_report(both, tmp_path / size).read_text()
+        table = text.partition('class="counts"')[2].partition("</table>")[0]
+        assert "<td>Feng02</td>" in table
+        assert re.findall(r'class="total"><td>(.*?)</td>', table) == totals
+
+
 def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) -> None:
     text = (
         EXPERIMENT.replace("SELECT seed, MAX(loss) AS", "SELECT seed, MIN(flows) AS")

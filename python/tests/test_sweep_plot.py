@@ -1,4 +1,4 @@
-"""Pictures of a sweep pool nothing but seeds, unless the reader is told."""
+"""Pictures of a sweep pool nothing but seeds, or say what else they pool."""
 
 from __future__ import annotations
 

@@ -150,11 +150,13 @@ def test_words_of_programs(words: ModuleType) -> None:
         (".py", 'x = "see"\ny = f"{x}: it is told, too"\n', 2),
         (".rs", "mod a;\n//! A module.\n\n/// It does so.\n/// Who asks\n/// is told.\n", 4),
         (".toml", 'a = 1\n[[x]]\nwhy = "It is said."\n', 3),
+        (".toml", f'a = 1\nwhy = "{"word " * 41}"\n', 2),
     ):
         assert {number for number, _ in words.wrong(text, suffix)} == {line}, text
     for suffix, text in (
         (".py", '# It is said.\nx = "is"  # no longer\ny = "It is no longer there."\n'),
         (".rs", 'let text = "it is said";\n/// `is told` calls it.\n'),
         (".toml", 'name = "who is raised"\nfinding = "It has settled."\n'),
+        (".toml", f'measure = "SELECT {"word " * 41}"\n'),
     ):
         assert not list(words.wrong(text, suffix)), text

@@ -78,7 +78,7 @@ def shell(options: str) -> Iterator[Shell]:
 
 
 def soon(ask: Callable[[], Any], right: Callable[[Any], bool]) -> Any:
-    """What is answered once it is right."""
+    """The first answer that is right, of a hundred tries."""
     for _ in range(100):
         answer = ask()
         if right(answer):

@@ -1,4 +1,4 @@
-"""What is told of a packet."""
+"""The account of one packet."""
 
 from __future__ import annotations
 

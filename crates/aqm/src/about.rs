@@ -19,7 +19,7 @@ pub struct About {
     pub source: &'static str,
     /// The rule by which it decides, in a sentence with its source.
     pub rule: &'static str,
-    /// What a drop or a mark of a cause means here, where more can be said than the cause's name does.
+    /// What a drop or a mark of a cause means here, if it means more than the cause's name.
     pub causes: &'static [(Cause, &'static str)],
     /// Why it may drop an ECN-capable packet where a mark would be expected.
     pub unmarked: Unmarked,

@@ -122,7 +122,7 @@ impl<P: Carried> AnyQdisc<P> {
         Self::Told(Box::new(Told::new(self, env, rates)))
     }
 
-    /// A queue that is told rates is told these from `env.now` on, where that of `env` holds.
+    /// A queue that follows its link's rate takes these from `env.now` on, when that of `env` holds.
     pub fn set_rates(&mut self, env: &Env, rates: Rates) {
         if let Self::Told(told) = self {
             told.follow(env, rates);
@@ -151,7 +151,7 @@ macro_rules! any_qdisc {
             $(#[doc = concat!("See [`", stringify!($about), "`].")] $variant(Box<$queue<$($policy,)? P>>),)*
             $(#[doc = concat!("Any of these behind a filter: see [`", stringify!($about_filter), "`].")]
             $behind(Box<Prefilter<$filter, Self>>),)*
-            /// Any of these that is told the rates of its link.
+            /// Any of these, with each new rate of its link.
             Told(Box<Told<Self>>),
             /// One that was brought along.
             Own(Box<Fifo<Own, P>>),

@@ -182,9 +182,9 @@ impl Backlog {
 pub struct State {
     /// For the queue as a whole, whatever comes: averages, bins, tables of fixed size.
     pub queue: u64,
-    /// For each flow that is told from others, 0 where no flow is.
+    /// For each flow that it distinguishes, 0 if it distinguishes none.
     pub per_flow: u64,
-    /// The most flows that are told from others at a time.
+    /// The most flows that it distinguishes at a time.
     pub flows: u64,
     /// For each queued packet.
     pub per_packet: u64,

@@ -290,7 +290,7 @@ mod tests {
         pub(super) struct NoConfig {}
     }
 
-    /// A policy that gives the answers it was told to give.
+    /// A policy that gives prepared answers.
     struct Scripted {
         arrival: Arrival,
         departure: Departure,

@@ -9,7 +9,7 @@ use core::str::FromStr;
 
 use crate::units::TextError;
 
-/// What is added to each packet's length where time on the wire is counted. The words and the numbers
+/// Bytes beside a packet's own, which count for its time on the wire. The words and the numbers
 /// of the presets are those of `tc cake`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Framing {

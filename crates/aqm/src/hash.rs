@@ -2,7 +2,7 @@
 //!
 //! A sender chooses its addresses and ports, and could aim them at the bin of a victim if it could
 //! compute the hash. So each hash is SipHash-1-3 (Aumasson, Bernstein 2012) under a secret of 128
-//! bits that is drawn when the queue is built: without it, all that is known of two flows is that
+//! bits that is drawn when the queue is built. Without it, all that is known of two flows is that
 //! they meet in one of `n` bins with chance 1/n. (1-3 rather than 2-4, as in most hash tables: the
 //! attacker never sees the hash itself, only who is treated alike.)
 //!

@@ -20,8 +20,8 @@
 //! | [`fair`] | many queues that take turns, each advised by a policy |
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
-//! | [`told`] | a queue that is told the rates of its link |
-//! | [`watched`] | a queue whose every call somebody is told of |
+//! | [`told`] | a queue that learns each rate of its link |
+//! | [`watched`] | a queue whose every call a watcher sees |
 //! | [`own`] | an algorithm that is brought along while the program runs |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
 //! | [`response`] | what TCP sends at a given loss |

@@ -74,7 +74,7 @@ pub trait Outlet<P> {
     /// A packet was marked CE (its `meta.ecn` already says so).
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant);
     /// A packet is about to be dropped or marked: the queue's stream as it stands, for whoever asks
-    /// which numbers were drawn for which packet. Who hands reports on hands this on, too.
+    /// which numbers were drawn for which packet. A wrapper that hands reports on hands this on, too.
     #[inline]
     fn drawn(&mut self, _rng: &Rng) {}
 }

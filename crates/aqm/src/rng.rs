@@ -64,7 +64,7 @@ impl Rng {
         drawn < p
     }
 
-    /// `drawn` was for something of probability `p`, which is asked for only if somebody listens.
+    /// `drawn` was for something of probability `p`, which is computed only if somebody listens.
     pub(crate) fn drawn_for(&mut self, drawn: f64, p: impl FnOnce() -> f64) {
         if self.heard {
             self.thrown = (drawn, p());
@@ -78,7 +78,7 @@ impl Rng {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// What is drawn from here on is asked for later with what this returns. It changes no draw.
+    /// Returns the stream's state, with which one can ask later what was drawn from here on. No draw changes.
     pub fn listen(&mut self) -> Self {
         (self.thrown, self.heard) = (NOTHING, true);
         self.clone()

@@ -1,7 +1,7 @@
-//! A queue that is told the rate of its link whenever that changes.
+//! A queue that learns the rate of its link whenever that changes.
 //!
 //! A queue discipline learns of another rate by its departures, as in reality. Where whoever changes
-//! the rate also configures the queue (a shaper, a modem), it may be told: [`Told`] hands each new
+//! the rate also configures the queue (a shaper, a modem), it may know it: [`Told`] hands each new
 //! rate on ([`Qdisc::rate_changed`]), at the instant at which it holds.
 
 use alloc::sync::Arc;
@@ -16,13 +16,13 @@ use crate::units::Rate;
 /// When a link has which rate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rates {
-    /// When a rate begins, ascending from 0 on, and the rate; of an outage nothing is told.
+    /// When a rate begins, ascending from 0 on, and the rate; an outage has none and is not handed on.
     pub steps: Arc<[(Duration, Option<Rate>)]>,
     /// After which all of it begins again, if it does; at least the time of the last step.
     pub period: Option<Duration>,
 }
 
-/// A queue `Q` that is told of each rate.
+/// A queue `Q` that learns each rate.
 #[derive(Clone, Debug)]
 pub struct Told<Q> {
     queue: Q,
@@ -77,8 +77,8 @@ impl<Q> Told<Q> {
     }
 }
 
-/// An outlet behind `dyn`: a queue that is told can itself be one of those that may be told, and costs
-/// the others nothing.
+/// An outlet behind `dyn`: [`Told`] can itself be one of the queues that it may wrap, and costs the
+/// others nothing.
 struct Through<'a, P>(&'a mut dyn Outlet<P>);
 
 impl<P> Outlet<P> for Through<'_, P> {

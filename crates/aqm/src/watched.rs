@@ -1,8 +1,8 @@
 //! A queue whose every call is watched.
 //!
-//! [`Watched`] stands around a queue, hands each call on, and tells a [`Watcher`] of it: what was queued
-//! and what the algorithm's signals were before and after it, which random numbers the queue drew, and
-//! what became of packets. So it can be told why a packet was marked: p_m = 0.031, the coin 0.024. It
+//! [`Watched`] stands around a queue, hands each call on, and tells a [`Watcher`] of it. It says what
+//! was queued and what the algorithm's signals were before and after the call, which random numbers the
+//! queue drew, and what became of packets. So a program can say why a packet was marked: p_m = 0.031, the coin 0.024. It
 //! decides nothing and draws nothing.
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::qdisc::{Counters, Outlet, Qdisc};
 use crate::rng::{Coin, Rng};
 use crate::time::Instant;
 
-/// Who is told of all that a queue does.
+/// Sees all that a queue does.
 pub trait Watcher<P> {
     /// A call is over.
     fn saw(&mut self, sight: &Sight<'_, P>);
@@ -83,7 +83,7 @@ pub enum Call<P> {
 /// A packet that was dropped or marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signalled<P> {
-    /// What is known of it; of one that was marked, that it is.
+    /// Its metadata; if it was marked, with the mark.
     pub meta: Meta,
     /// The packet.
     pub packet: P,
@@ -95,7 +95,7 @@ pub struct Signalled<P> {
     pub drawn: usize,
 }
 
-/// A queue `Q` of which a watcher `W` is told everything, for as long as both are lent.
+/// A queue `Q` whose every call a watcher `W` sees, for as long as both are lent.
 #[derive(Debug)]
 pub struct Watched<'a, Q, W, P> {
     queue: &'a mut Q,
@@ -121,7 +121,7 @@ impl<P> Default for Notes<P> {
 }
 
 impl<'a, Q, W, P> Watched<'a, Q, W, P> {
-    /// `watcher` is told of what `queue` does.
+    /// `watcher` sees what `queue` does.
     pub const fn new(queue: &'a mut Q, watcher: &'a mut W, notes: &'a mut Notes<P>) -> Self {
         Self { queue, watcher, notes }
     }

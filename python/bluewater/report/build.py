@@ -22,7 +22,7 @@ from bluewater.report.section import describe, write_table
 from bluewater.results import host
 from bluewater.study.experiments.claims import MIN_SEEDS, Verdict
 from bluewater.study.experiments.experiment import known
-from bluewater.study.experiments.together import COLUMNS, Judged, together
+from bluewater.study.experiments.together import ALL, COLUMNS, Judged, together
 from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def write_report(
             joint=_joint(papers),
             results=_results(papers),
             results_columns=COLUMNS,
+            all_papers=ALL,
             kept=kept(),
             open=open_,
             filters=_filters(open_),

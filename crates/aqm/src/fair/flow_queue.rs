@@ -20,8 +20,8 @@
 //!     nothing is left, old:     the queue leaves the list
 //! ```
 //!
-//! Where the RFC is silent: of several longest queues the first has to drop; half is rounded up; if
-//! that does not make room (one long packet for many short ones) it is done again; the algorithm does
+//! Where the RFC is silent: of several longest queues the first has to drop, and half is rounded up. If
+//! that does not make room (one long packet for many short ones) it is done again. The algorithm does
 //! not count such drops, and what it knows of the backlog is that of its queue. Linux's `fq_codel` drops half
 //! of the bytes (`drop_half`), counts these drops as signals (`overflow_counts`), compares an MTU with the
 //! backlog of all queues (`backlog`), and has a queue that runs empty while no other is old come back as a

@@ -50,8 +50,8 @@ impl Length for Measure {
 pub(super) struct Lines<A: Policy, P, L = ByBytes> {
     lines: Box<[One<A>]>,
     pool: Pool<P, A::Tag>,
-    /// Beyond which the longest line has to give way; none where arriving packets do, each of which is asked
-    /// for then whether it fits.
+    /// Beyond this the longest line has to give way. There is none if arriving packets give way: then each
+    /// has to fit.
     limit: Limit,
     /// The room of one line.
     line_limit: Limit,
@@ -366,7 +366,7 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
 }
 
 choice! {
-    /// What the algorithm of a queue is told to be waiting.
+    /// What the algorithm of a queue takes for waiting.
     pub enum Waiting {
         /// What waits in its queue.
         Queue = "queue",

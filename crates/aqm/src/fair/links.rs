@@ -7,7 +7,7 @@ use core::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
 
-/// Slots, each with its neighbours in its list. What is beside the head or outside a list is not kept up.
+/// Slots, each with its neighbours in its list. Those of the head and of slots outside a list are not kept up.
 #[derive(Clone, Debug)]
 pub(super) struct Links<V>(Vec<Slot<V>>);
 

@@ -136,9 +136,9 @@ pub struct Plan {
     pub drop_batch: u32,
     /// Half of what.
     pub drop_half: Half,
-    /// Who gives way.
+    /// Which packet gives way.
     pub overflow: Overflow,
-    /// What policies are told to be waiting.
+    /// What policies take for waiting.
     pub backlog: Waiting,
     /// Where a new queue goes that has run empty.
     pub emptied: Emptied,

@@ -18,7 +18,7 @@
 //!   first. It loses the packet at its tail (or head: `drop`), which may be the one that has just arrived.
 //! - Packets that are queued when the hash changes stay where they are: a flow's next packets may
 //!   overtake them. `perturb` should be far above the queueing delay.
-//! - A queue stays in its place until its turn finds it empty; that is when a RED in it is told
+//! - A queue stays in its place until its turn finds it empty; only then does a RED in it learn
 //!   that it is idle. In Linux it leaves as its last packet does (`leaves`): a packet that comes before that
 //!   turn goes to the end. Its idle time counts packets as if the queue had the whole link.
 

@@ -1,7 +1,7 @@
 //! Adaptive RED (Floyd, Gummadi, Shenker 2001, "FGS01").
 //!
 //! RED ([`red`]) with two changes. Its parameters follow from the link and from the
-//! delay that the operator wants; and twice a second `max_p` moves a little, up by a step or down by
+//! delay that the operator wants. And twice a second `max_p` moves a little, up by a step or down by
 //! a factor, so that the average settles in the middle of the thresholds whatever the load:
 //!
 //! ```text

@@ -95,7 +95,7 @@ params! {
 }
 
 choice! {
-    /// Who goes when the buffer is full.
+    /// Which packet is dropped when the buffer is full.
     pub enum DropAt {
         /// The arriving packet.
         Tail = "tail",
@@ -105,7 +105,7 @@ choice! {
 }
 
 choice! {
-    /// Who is signalled early.
+    /// Which packet is signalled early.
     pub enum SignalAt {
         /// The arriving packet.
         Arriving = "arriving",

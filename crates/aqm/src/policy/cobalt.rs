@@ -2,7 +2,7 @@
 //! the queue management of Linux's CAKE).
 //!
 //! CoDel handles flows that respond. Against flows that do not it is helpless, since its signals
-//! come ever faster only by the square root of their number; there a [BLUE](super::blue) takes over,
+//! come faster only with the square root of their number. There a [BLUE](super::blue) takes over,
 //! whose probability grows at each overflow and falls when the queue runs empty.
 //!
 //! ```text
@@ -26,7 +26,7 @@
 //! Against CoDel (RFC 8289): count is not reset but falls at the pace at which it grew, and the
 //! delay need not have lasted an interval before the first signal that a running count allows.
 //! √0 stands for 1. Linux finds 1/√count in a table up to 15 and by a step of Newton's method a signal from
-//! there on: that of 6.1 (`root = "newton"`) has been made by such steps, too, and says 0.70671 of 2, that of 7.2
+//! there on. That of 6.1 (`root = "newton"`) has been made by such steps, too, and says 0.70671 of 2, that of 7.2
 //! (`root = "newton-from-16"`) is exact. Of a queue whose count has never changed it is 0, so that its first signal
 //! comes with the second packet above target, not an interval later. So does that of a queue whose count is back at
 //! 0, after a pause of more than an interval: Linux asks whether now is past `drop_next` before the first packet above
@@ -230,7 +230,7 @@ impl Cobalt {
         self.count > 0 && now >= self.drop_next
     }
 
-    /// A signal more or less a round, from that which was due on.
+    /// One more or one fewer signal a round, from the signal on that was due.
     fn move_to(&mut self, count: u32) {
         self.count = count;
         let known = if self.config.root == Root::Newton { &NEWTON_S } else { &ROOTS };

@@ -2,7 +2,7 @@
 //!
 //! The delay of the packet at the head tells a good queue, which absorbs a burst and drains, from a
 //! bad one, which stands. If every packet has waited `target` or more for a whole `interval`, one is
-//! signalled, and then others at growing frequency until the delay falls below `target`: after the
+//! signalled, and then others at growing frequency until the delay falls below `target`. After the
 //! n-th the next comes interval/√n later, which moves the rate of a TCP flow about linearly.
 //!
 //! ```text

@@ -74,7 +74,7 @@ pub enum Departure {
     Drop(Cause),
 }
 
-/// Who has to go when a packet does not fit. Asked again until it fits.
+/// Which packet is dropped when one does not fit. Asked again until it fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {
     /// The packet that arrives.
@@ -234,7 +234,7 @@ pub trait Policy: Sized {
     /// A packet comes to one that was passed over. Its timer is due when that of the others is, at `timer`.
     fn wake(&mut self, _timer: Instant) {}
 
-    /// The link has another rate from `env.now` on, and the queue is told so
+    /// The link has another rate from `env.now` on, and the queue learns it
     /// ([`Told`](crate::told::Told)); all else of `env` is as at construction. Whatever was derived of
     /// the rate is derived anew, what was learnt of the traffic stays.
     fn rate_changed(&mut self, _env: &Env) {}

@@ -212,7 +212,7 @@ impl Coin {
         self.falls_or(p, rng, |rng| rng.chance(p))
     }
 
-    /// As [`Coin::falls`], or as `twice` says where [`Signals::RandomTwice`] are asked for.
+    /// As [`Coin::falls`], or as `twice` says with [`Signals::RandomTwice`].
     #[inline]
     pub(crate) fn falls_or(
         &mut self,

@@ -27,7 +27,7 @@
 //!   when the transmitter finds the queue empty until a packet is admitted.
 //! - `avg` includes packets that find the buffer full. Those take part like all others.
 //! - In byte mode p_b is multiplied by len / mean_packet (FJ93 §4 divides by the largest packet), and
-//!   `count` still counts packets: a long packet behind a signal meets both its length and the count,
+//!   `count` still counts packets. So a long packet behind a signal meets both its length and the count,
 //!   and gets more than its share. `lengths` has the readings of ns-2 and Linux.
 //! - `gentle` (Floyd00): from max_th to 2·max_th, p_b goes on from max_p to 1.
 //! - From max_th on, ECN-capable packets are marked (Feng02) or dropped (`above_max`).

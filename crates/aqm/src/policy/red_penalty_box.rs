@@ -24,8 +24,8 @@
 //!   One that is beyond it has not come as far as RED, and its average does not know it.
 //! - The limit is a packet in the time that it takes at `penalty_rate`, without bursts.
 //! - Feng02 says that flows stay in the box. `release` lets one out at its first packet after such
-//!   a time in which it sent no more than was TCP-friendly at the last test; to make room in a full
-//!   box, also one that is silent. In a full box with no such flow there is no room for another.
+//!   a time in which it sent no more than was TCP-friendly at the last test. To make room in a full
+//!   box it also lets out one that is silent. In a full box with no such flow there is no room for another.
 //! - FF97's other tests (unresponsive, high bandwidth) are not made.
 
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! REM: random exponential marking (Athuraliya, Li, Low, Yin 2001, "ALLY01").
 //!
 //! A link has a price, which says how much more than it can carry is asked of it. It rises while
-//! more arrives than departs or the queue is longer than wanted, and falls otherwise, so that it
+//! more arrives than departs or the queue is longer than wanted, and falls otherwise. So it
 //! rests only where arrivals match the link and the queue is at its target, however many flows there
 //! are. Signals go with its exponential, so that the share of unsignalled packets on a path of many
 //! links tells the sum of their prices:

@@ -37,8 +37,8 @@ pub(super) fn p_a(spacing: Spacing, p_b: f64, count: f64) -> f64 {
 }
 
 /// Whether a coin in [0, 1) is below p_a. For uniform spacing coin < p_b/(1 − count·p_b) is put as
-/// coin < p_b·(1 + count·coin), which holds wherever p_a is 1 as well and waits for no division;
-/// rounding tells the two apart for about one coin in 2⁵².
+/// coin < p_b·(1 + count·coin), which holds wherever p_a is 1 as well and waits for no division.
+/// By rounding the two differ for about one coin in 2⁵².
 #[inline]
 pub(super) fn picks(coin: f64, spacing: Spacing, p_b: f64, count: f64) -> bool {
     match spacing {

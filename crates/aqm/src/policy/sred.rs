@@ -1,8 +1,8 @@
 //! SRED: stabilized RED (Ott, Lakshman, Wong 1999, "OLW99"; Feng02 §V.B).
 //!
-//! How many flows there are can be told without a table of them: keep a list of packets that came
-//! lately, the zombies, compare each arriving packet with one of them drawn at random, and see how
-//! often both are of one flow. n equal flows hit once in n times. In our words:
+//! SRED estimates the number of flows without a table of them. It keeps a list of packets that came
+//! lately, the zombies, and compares each arriving packet with one of them drawn at random: how often
+//! are both of one flow? n equal flows hit once in n times. In our words:
 //!
 //! ```text
 //! a packet arrives, the list is not full:  add its flow to the list; there is no hit

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A host with n bulk flows so gets as much in a round as one with a single flow. A flow that gets a
-//! small share of a quantum waits for many rounds; it is put into the list of the round that it waits
+//! small share of a quantum waits for many rounds. It is put into the list of the round that it waits
 //! for (one of 64, which come again and again) and costs nothing until then. Its place in that round is by
 //! when it began to wait. Where it takes each round (`rounds = "each"`, as Linux does), flows keep their order
 //! from round to round.
@@ -61,7 +61,7 @@ struct Flow {
     tag: u32,
     /// Bytes that it may send, in 1/65536.
     deficit: i64,
-    /// Who sends and who receives.
+    /// The sending and the receiving host.
     hosts: [u16; 2],
     state: State,
     /// The list of rounds that it is in, if it is in one.
@@ -135,7 +135,7 @@ impl Flows {
         self.bulk_of.iter().flatten().map(|hosts| 2 * hosts.len() as u64).sum()
     }
 
-    /// The queue of a flow, by the hash of what it is told from others by.
+    /// The queue of a flow, by the hash of what distinguishes it.
     #[inline]
     pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
         let (set, direct, tag) = self.named(word);
@@ -257,7 +257,7 @@ impl Flows {
         }
         let share = self.share(self.flows[queue].hosts);
         let flow = &mut self.flows[queue];
-        // The lists of rounds come again after 64. Whoever waits for longer looks again before.
+        // The lists of rounds come again after 64. A queue that waits for longer looks again before.
         let wanted = -flow.deficit;
         let rounds = match self.takes {
             Rounds::Ahead if wanted >= share => (wanted / share + 1).min(63),

@@ -17,14 +17,14 @@
 //! | `acks.rs` | which acknowledgement a later one makes needless |
 //!
 //! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
-//! its `interval` longer by as much, but twice that target at least; a quantum of 1/4096 s at its rate,
-//! 300 … 1514 bytes.
+//! its `interval` longer by as much, but twice that target at least. It has a quantum of 1/4096 s at
+//! its rate, 300 … 1514 bytes.
 //!
 //! Against Linux:
 //! - Hosts are told apart by their number in the packet's [`Label`], exactly; Linux has a table of 1024.
 //! - A share of the quantum is exact; Linux rounds it at random. A bulk flow that waits for several
-//!   rounds gets their shares at once, by the load at its turn, and its place in the last of them is by
-//!   when it began to wait; with `rounds = "each"` it is as in Linux.
+//!   rounds gets their shares at once, by the load at its turn. Its place in the last of them is by
+//!   when it began to wait. With `rounds = "each"` it is as in Linux.
 //! - COBALT's 1/√count is exact; with `root = "newton"` it is as in Linux 6.1, with
 //!   `newton-from-16` as in 7.2.
 //! - The buffer counts the packets' bytes, or packets; Linux counts the memory that they take.

@@ -177,7 +177,7 @@ fn targets_grow_on_slow_links() {
 /// HTM18 §III.A: what is shared is time on the wire. With 40 bytes more in ATM cells 60 bytes are 3 cells,
 /// 159 bytes, and 1500 are 33, 1749: of two flows of one tin eleven small packets are sent for a large one;
 /// in the tin of DSCP 46, which has a quarter of the wire to the other's three, a third as many. So it is
-/// on a link that is framed from the beginning, as the simulator's are, and on one that is told so.
+/// on a link that has its framing from the beginning, as the simulator's have, and on one that gets it later.
 #[test]
 fn what_frames_add_is_shared_as_well() {
     let framed = Env { framing: "overhead 40 atm".parse().unwrap(), ..env(5000) };
@@ -222,8 +222,8 @@ fn a_told_rate_is_as_good_as_one_that_was_known() {
     }
 }
 
-/// Background has sent 500 bytes at its sixteenth of 8 Mb/s, which is 8 ms; best effort nothing. A rate
-/// that is told meanwhile does not forgive it: the tin is still late, and best effort goes first.
+/// Background has sent 500 bytes at its sixteenth of 8 Mb/s, which is 8 ms; best effort nothing. A new
+/// rate meanwhile does not forgive it: the tin is still late, and best effort goes first.
 #[test]
 fn a_told_rate_leaves_a_tin_the_time_that_it_has_used() {
     let mut bench = Bench::new(100, &[]);
@@ -287,6 +287,6 @@ fn acknowledgements_give_way_to_later_ones() {
     // A change of ECE stays where it is.
     let changes = [plain(1), plain(2), echo(3), echo(4), echo(5), plain(6), plain(7)];
     assert_eq!(left("aggressive", &changes), [1, 4, 6]);
-    // What is none is not concerned.
+    // Other packets than acknowledgements stay.
     assert_eq!(left("aggressive", &[Ack::NONE, plain(1), Ack::NONE, plain(2)]), [0, 1, 2, 3]);
 }

@@ -237,7 +237,7 @@ pub struct RedPd {
     history: FlowTable<Known>,
     monitored: FlowTable<Monitored>,
     unresponsive: u32,
-    /// Who was found unresponsive last; of several at once the one with the highest probability.
+    /// The flow found unresponsive last; of several at once the one with the highest probability.
     found_last: Option<FlowKey>,
     /// Flows that were identified as the last list ended.
     identified: u32,

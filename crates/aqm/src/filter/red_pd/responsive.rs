@@ -4,7 +4,7 @@
 //! - [`UnresponsiveRule::Growth`], ours: samples of at least M lists and `test_drops` losses, each
 //!   compared with the first since monitoring began or since the flow proved responsive.
 //! - [`UnresponsiveRule::Pairs`], the authors' program for ns-2: the last list before the flow was
-//!   monitored, and before each raise, is a sample; of the last five all pairs are compared whose
+//!   monitored, and before each raise, is a sample. Of the last five all pairs are compared whose
 //!   losses differ, by less than a factor of ten. A rate above what equation 1 asks for is a strike,
 //!   any other an answer: unresponsive is who has three strikes at least, and four for each answer.
 //!   (Rates are of packets, there of bytes. Packets are counted from the first loss on that is
@@ -175,7 +175,7 @@ impl Record {
 
 /// Whether a flow responded whose losses have grown by the factor `loss` and whose rate went from
 /// `before` to `after`. Equation 1 asks for a factor of loss^(−½); half of that, in logarithms, is
-/// taken for an answer. Who has sent nothing has responded.
+/// taken for an answer. A flow that has sent nothing has responded.
 fn responded(loss: f64, before: f64, after: f64) -> bool {
     after <= before / libm::sqrt(libm::sqrt(loss))
 }

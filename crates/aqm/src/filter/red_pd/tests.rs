@@ -50,7 +50,7 @@ impl Desk {
         table.find(FlowKey(flow)).map(|id| table[id].p)
     }
 
-    /// What is remembered of flow 1, which is monitored.
+    /// The record of flow 1, which is monitored.
     fn flow_1(&mut self) -> &mut Monitored {
         let table = &mut self.filter.monitored;
         let id = table.find(FlowKey(1)).unwrap();
@@ -237,7 +237,7 @@ fn who_lost_nothing_in_the_last_list_may_be_left_alone() {
     assert_eq!(desk.flow_1().changed, last, "raised again");
 }
 
-/// The queue is asked for congestion with so many packets.
+/// A queue of so many packets or more is congested.
 #[test]
 fn the_filter_may_spare_short_queues() {
     for (least, dropped) in [("0", true), ("2", true), ("3", false)] {

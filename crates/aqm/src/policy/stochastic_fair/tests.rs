@@ -451,7 +451,7 @@ fn assert_chance(what: &str, attack: impl Fn(u64, &mut Sfb) -> (u64, Vec<u64>)) 
     assert!((390..=610).contains(&met), "{what}: {met} of 500");
 }
 
-/// Whoever knows the algorithm, the victim and all of its own past successes, but not the secret,
+/// A sender that knows the algorithm, the victim and all of its own past successes, but not the secret,
 /// meets the victim's bins no more often than by chance.
 #[test]
 fn without_the_secret_no_sender_aims_better_than_chance() {
