@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from bluewater import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -77,43 +79,20 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"interrupted: {kept} of {total} runs are finished and kept")
 
 
-_CALLED = {
-    **dict.fromkeys(("taildrop", "tail-drop", "fifo", "pfifo", "bfifo"), "droptail"),
-    **dict.fromkeys(("udp", "datagram", "datagrams"), "cbr"),
-    "tcp": "sack",
-    **dict.fromkeys(("video", "zoom", "webrtc", "gcc"), "scream"),
-    **dict.fromkeys(("voip", "voice", "calls"), "call"),
-    **dict.fromkeys(("gaming", "games"), "game"),
-    **dict.fromkeys(("http", "https", "browsing"), "web"),
-    "fq": "fq-codel",
-    "l4s": "dualpi2",
-    "router": "openwrt",
-}
-"""Names from elsewhere, and the name to suggest for each."""
-
-
-_NOT_HERE = {
-    **dict.fromkeys(
-        ("tbf", "htb", "hfsc", "cbs"), "a link shapes by itself, to its rate (`--rate`, `rate`)"
-    ),
-    "netem": "delay, loss and jitter belong to a link (`bluewater list` has its keys)",
-}
-"""What others take for a queue discipline, and where it is here."""
-
-
 def unknown(what: str, value: str, known: Iterable[str], **where: Any) -> InputError:
     """The error for a name that is not in ``known``, with the nearest name as the hint."""
     names = sorted(known)
     plain = {name.lower().replace("_", "-"): name for name in names}
     as_typed = value.lower().replace("_", "-")
-    near = plain.get(as_typed, _CALLED.get(as_typed))
-    if near not in names:
+    near = plain.get(as_typed)
+    elsewhere = None if near else _core.elsewhere(value, names)
+    if not near and not elsewhere:
         # Of equally near names prefer the one with the same letters: red for rde, not rem.
         close = [plain[each] for each in difflib.get_close_matches(as_typed, plain)]
         near = min(close, key=lambda each: sorted(each) != sorted(value), default=None)
     return InputError(
         f"unknown {what} '{value}'",
         allowed=", ".join(names) or "none",
-        hint=f"did you mean '{near}'?" if near else _NOT_HERE.get(as_typed),
+        hint=f"did you mean '{near}'?" if near else elsewhere,
         **where,
     )

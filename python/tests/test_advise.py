@@ -18,7 +18,7 @@ from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
 from bluewater.study.advice.advise import Link, Measured, Ranked, rank, reasons, scenario
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, candidates, commands, settings
+from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, candidates, commands, settings
 from bluewater.units import bits_per_second
 
 LINKS = {
@@ -191,11 +191,11 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
         == {"queue.0.aqm": "cake"}
     )
     memory = 166 * 2 * 1514
-    assert f"cake bandwidth 50000kbit {tins} memlimit {memory}" in commands("cake", link)[1]
+    assert f"cake bandwidth 50000kbit {tins} nat memlimit {memory}" in commands("cake", link)[1]
     assert tins == "diffserv3"  # which is sqm-scripts' layer_cake; piece_of_cake is besteffort
     uci = " ".join(commands("cake", home, "openwrt"))
     assert "script='layer_cake.qos'" in uci
-    assert f"eqdisc_opts='memlimit {memory}'" in uci
+    assert f"eqdisc_opts='nat memlimit {memory}'" in uci
     for name, qdisc in (("fq-codel", "fq_codel"), ("droptail", "pfifo")):
         uci = " ".join(commands(name, home, "openwrt"))
         assert f"qdisc='{qdisc}'" in uci
@@ -343,6 +343,25 @@ def test_sqm_shapes_each_direction_by_its_own_rate() -> None:
     assert "--rate 9500kbit --down-rate 45000kbit" in both
 
 
+def test_what_is_typed_can_be_undone() -> None:
+    both = Link(down="50mbit", up="10mbit")
+    first, undo = around(commands("cake", both), both, "linux", "eth0")
+    assert "tc qdisc show dev eth0" in first
+    assert undo == [
+        "tc qdisc del dev eth0 ingress; ip link del ifb4eth0",
+        "tc qdisc del dev eth0 root",
+    ]
+    assert around(commands("cake", Link()), Link(), "linux", "wan")[1] == [
+        "tc qdisc del dev wan root"
+    ]
+    first, undo = around(commands("cake", both, "openwrt"), both, "openwrt", "wan")
+    assert "uci show sqm" in first
+    assert undo == ["uci delete sqm.bluewater; uci commit sqm; service sqm restart"]
+    assert around(commands("blue", both, "bluewater"), both, "bluewater", "wan") == ("", [])
+    refused = commands("cake", Link(), "openwrt")
+    assert around(refused, Link(), "openwrt", "wan") == ("", [])
+
+
 HOMES = {
     "ADSL": ("8mbit", "800kbit", "pppoe-llcsnap"), "slow ADSL": ("1mbit", "128kbit", "pppoa-vcmux"),
     "VDSL": ("50mbit", "10mbit", "pppoe-ptm"), "vectoring": ("100mbit", "40mbit", "bridged-ptm"),
@@ -467,7 +486,10 @@ def test_tables_pictures_and_lines_name_one_winner(home: str, tmp_path: Path) ->
     assert len(tables) == 6
     assert tables[:3] == tables[3:]
     assert f"Advice: {tables[0]}" in found.stdout
-    typed = uci([line.strip() for line in found.stdout.splitlines() if line.startswith("  uci")])
+    lines, undo = found.stdout.split("\nTo undo it:\n")
+    typed = uci([line.strip() for line in lines.splitlines() if line.startswith("  uci")])
+    assert undo.startswith("  uci delete sqm.bluewater; uci commit sqm")
+    assert "another enabled section for this interface" in found.stderr
     assert TYPED[typed["qdisc"]] == tables[0]
     drawn = {path.stem.rpartition("-")[2]: path for path in tmp_path.glob("advise-*.csv")}
     assert sorted(drawn) == ["down", "up"]

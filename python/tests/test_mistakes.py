@@ -162,6 +162,7 @@ queue.0.buffer=100kb | "100kb" | kB for 1000 bytes, KiB for 1024
 queue.0.buffer=0p | "0p" | 1p …
 queue.0.buffer=100packet | "100packet" | 100p?
 queue.0.buffer=100pkts | "100pkts" | 100p?
+queue.0.buffer=0bdp | "0bdp" | (one packet)
 queue.0.limit=100p | queue[0].limit | unknown key | did you mean `buffer`?
 queue.0.qdisc=red | unknown key | did you mean `aqm`?
 queue.0.rate=1mbit | unknown key | `rate` is a key of [network]
@@ -247,7 +248,7 @@ traffic.0.size=1MB | for finite, web only | leave it out
 traffic.0.window=64 | traffic[0].window = 64 | with its unit
 traffic.0.initial_window=ten | "ten" | a whole number
 traffic.0.delayed_ack=yes | "yes" | a time such as
-traffic.0.to=["Z"] | A, B
+traffic.0.to=["Z"] | traffic[0].to | A, B | there is no node `Z`
 traffic.0.file=x.pcap | for trace only | leave it out
 traffic.0.gaps=poisson | for cbr only | leave it out
 traffic.0.name=5 | traffic[0].name = 5 | text in quotes
@@ -265,6 +266,57 @@ seed= | seed = "" | a whole number
 seed=99999999999999999999 | a whole number
 duration=1e3s | "1e3s" | a time such as
 time=4s | time = "4s" | unknown key | did you mean `duration`?
+queue.0.aqm=fq | "fq" | `fq-codel` shares among flows
+queue.0.aqm=l4s | "l4s" | did you mean `dualpi2`?
+queue.0.aqm=tbf | "tbf" | a link shapes by itself, to its rate
+queue.0.aqm=htb | "htb" | a link shapes by itself
+queue.0.aqm=hfsc | "hfsc" | a link shapes by itself
+queue.0.aqm=netem | "netem" | keys of a link, beside any discipline
+queue.0.aqm=mq | "mq" | each link has one queue
+queue.0.aqm=noqueue | "noqueue" | each link has one queue
+queue.0.aqm=prio | "prio" | `diffserv`
+queue.0.aqm=sqm | "sqm" | did you mean `cake`?
+queue.0.aqm=wfq | "wfq" | did you mean `drr`?
+queue.0.aqm=bfifo | "bfifo" | it is `droptail` here
+queue.0.aqm=pfifo_fast | "pfifo_fast" | it is `droptail` here
+queue.0.aqm=pfifo_head_drop | "pfifo_head_drop" | did you mean `drop-front`?
+queue.0.aqm=sch_fq_codel | "sch_fq_codel" | did you mean `fq-codel`?
+queue.0.aqm=ns3::CoDelQueueDisc | "ns3::CoDelQueueDisc" | did you mean `codel`?
+queue.0.aqm=FifoQueueDisc | "FifoQueueDisc" | it is `droptail` here
+queue.0.aqm=DropTailQueue | "DropTailQueue" | did you mean `droptail`?
+queue.0.aqm=sbf | "sbf" | did you mean `sfb`?
+queue.0.aqm=own.py:Much | "own.py:Much" | did you mean `python:own.py:Much`?
+queue.0.aqm=own.py | "own.py" | name the class, too: `python:own.py:CLASS`
+queue.0.aqm=python:own.py | "python:own.py" | name the class, too
+queue.0.prefilter=tbf | "tbf" | did you mean `policer`?
+queue.0.params.limit=100 | queue[0].params.limit | its `buffer`, whatever the discipline
+queue.0.params.bandwidth=10mbit | queue[0].params.bandwidth | the rate is the link's
+queue.0.params.avpkt=1000 | queue[0].params.avpkt | no such parameter
+queue.0.params.minth=5p | queue[0].params.minth | blue has
+queue.0.params.flows=1024 | queue[0].params.flows | blue has
+queue.0.params.overhead=44 | queue[0].params.overhead | the link's
+queue.0.params.mode=packet | "packet" | did you mean `packets`?
+queue.0.params.preset=lnux | "lnux" | allowed
+traffic.0.preset=lnux | "lnux" | did you mean `linux`?
+traffic.0.transport=quic | "quic" | `cubic` or `bbr`
+traffic.0.transport=vegas | "vegas" | not built in | python:FILE:CLASS
+traffic.0.transport=bic | "bic" | not built in
+traffic.0.transport=ns3::TcpCubic | "ns3::TcpCubic" | did you mean `cubic`?
+traffic.0.transport=TcpLinuxReno | "TcpLinuxReno" | did you mean `reno`?
+traffic.0.transport=ftp | "ftp" | app "infinite" or "finite"
+traffic.0.transport=iperf | "iperf" | `cubic`, with app "infinite"
+traffic.0.transport=http | "http" | app = "web"
+traffic.0.transport=voip | "voip" | did you mean `cbr`?
+traffic.0.transport=webrtc | "webrtc" | did you mean `scream`?
+traffic.0.transport=poisson | "poisson" | did you mean `cbr`?
+traffic.0.transport=control.py:Late | "control.py:Late" | did you mean `python:control.py:Late`?
+traffic.0.app=ftp | "ftp" | a download is `infinite`
+traffic.0.app=bulk | "bulk" | a download is `infinite`
+traffic.0.app=http | "http" | did you mean `web`?
+traffic.0.app=onoff | "onoff" | go on and off
+traffic.0.app=cbr | "cbr" | that is the key `transport`
+traffic.0.from=["Q"] | traffic[0].from | there is no node `Q`
+network.preset=parking-lot | "parking-lot" | did you mean `chain`?
 foo=1 | foo = 1 | unknown key | duration, warmup
 =1 | not a setting | KEY=VALUE
 duration | --set = 'duration' | KEY=VALUE
@@ -300,7 +352,7 @@ run my.toml --seed x | --seed
 compare rad | 'rad' | did you mean 'red'?
 compare RED | 'RED' | did you mean 'red'?
 compare fq_codel | 'fq_codel' | did you mean 'fq-codel'?
-compare pfifo | did you mean 'droptail'?
+compare pfifo | it is `droptail` here
 compare red --rate 10MB | --rate = '10MB' | 10mbit for bits, or 10MB/s for bytes?
 compare red --rate 10 | --rate = '10' | add the unit
 compare red --rtt 20 | --rtt = '20' | 20ms
@@ -308,10 +360,10 @@ compare red --buffer 100 | --buffer = '100' | 100p
 compare red --buffer 0p | --buffer = '0p' | 1p …
 compare red --duration 10 | --duration = '10' | 20ms
 compare red --duration 2s --warmup 3s | --warmup = '3s' | less than the duration of 2s
-compare red --transport tcp | --transport | did you mean 'sack'?
+compare red --transport tcp | --transport | TCP is `sack`, `cubic`
 compare red --transport cubix | --transport | did you mean 'cubic'?
 compare red --against cubic:x | --against = 'cubic:x' | as in cubic:10
-compare red --against udp:5mbit | 'udp' | did you mean 'cbr'?
+compare red --against udp:5mbit | 'udp' | datagrams at a rate are `cbr`
 compare red --against cbr:5 | --against = 'cbr:5' | add the unit
 compare red --seeds 1,1 | --seeds | all different
 compare red --seeds a | --seeds = 'a' | 1,2,3 or 1-5
@@ -398,7 +450,7 @@ advise --buffer 1bdp | --buffer = '1bdp' | bytes or packets
 advise --duration 0s | --duration = '0s' | more than 0s
 advise --duration 30 | --duration = '30' | add the unit
 advise --box OpenWrt | --box | did you mean 'openwrt'?
-advise --box router | --box | did you mean 'openwrt'?
+advise --box router | --box | did you mean `openwrt`?
 advise --on slrum | --on | did you mean 'slurm'?
 advise --out my.toml | my.toml | --out names another folder
 compare red --flows abc | --flows = 'abc' | a whole number, 1 or more
@@ -410,14 +462,14 @@ compare red --runs 5 | no option --runs | did you mean --reps?
 compare red --packet 1500 | no option --packet | --set network.rate
 compare red --ecn yes | 'yes' | --ecn and --no-ecn
 compare red --against call:0 | --against = 'call:0' | cubic:10
-compare red --against voip:2 | 'voip' | did you mean 'call'?
+compare red --against voip:2 | 'voip' | did you mean `call`?
 compare red,blue | 'red,blue' | red blue
 compare 'red blue' | 'red blue' | without quotes: red blue
 compare my.toml | a scenario | `bluewater sweep my.toml`
 compare tbf | 'tbf' | a link shapes by itself
-compare netem | 'netem' | belong to a link
-compare fq | 'fq' | did you mean 'fq-codel'?
-compare l4s | 'l4s' | did you mean 'dualpi2'?
+compare netem | 'netem' | keys of a link | `delay`, `loss`
+compare fq | 'fq' | `fq-codel` shares among flows
+compare l4s | 'l4s' | did you mean `dualpi2`?
 compare red:gentle=maybe | gentle = 'maybe' | true or false
 compare codel:target=5 | target = '5' | add the unit
 compare codel:target=5m | target = '5m' | 5ms?
@@ -470,6 +522,20 @@ plot --size colum | --size | did you mean 'column'?
 plot nosuch.toml | a scenario, where the folder of a run is needed | `bluewater run nosuch.toml`
 gateway view | gateway view NAME
 gateway view -x | gateway view NAME
+compare codel:preset=lnux | preset = 'lnux' | did you mean `linux`?
+compare fq-codel:flows=1024 | flows = '1024' | did you mean `queues`?
+compare fq-codel:limit=1000 | limit = '1000' | its `buffer`
+compare red:minth=5p | minth = '5p' | did you mean `min_th`?
+compare red:max=15p | max = '15p' | did you mean `max_th`?
+compare red:probability=0.1 | probability = '0.1' | `max_p`
+compare codel:overhead=44 | overhead = '44' | the link's
+compare htb | 'htb' | a link shapes by itself
+compare mq | 'mq' | each link has one queue
+compare ns3::FqCoDelQueueDisc | did you mean `fq-codel`?
+compare red --transport vegas | --transport | not built in
+compare red --transport quic | --transport | `cubic` or `bbr`
+compare red --against http:3 | 'http' | did you mean `web`?
+advise --framing -100 | --framing = '-100' | -64 … 256
 cmpare red | 'cmpare' | 'compare'
 bogus | bogus
 """

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from conftest import Cli
 
-from bluewater import trace
+from bluewater import _core, trace
 from bluewater.errors import InputError
 from bluewater.results.store import Store
 from bluewater.study.experiments import experiment
@@ -285,3 +285,24 @@ def test_a_clock_that_was_set_is_told_to_the_user_of_a_scenario(cli: Cli, tmp_pa
     assert cli("trace", str(path)).stderr.count(told) == 1
     sweep = cli("sweep", str(tmp_path / "x.toml"), "--set", "queue.0.aqm=red")
     assert sweep.stderr.count(told) == 1
+
+
+def test_packets_that_offloads_have_merged_are_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `trace` and by a run, which reads the capture once."""
+    path = tmp_path / "x.pcap"
+    trace.generate(path, SHORT)
+    raw = bytearray(path.read_bytes())
+    (length,) = struct.unpack_from("<I", raw, 36)
+    struct.pack_into("<I", raw, 36, 20_000)
+    path.write_bytes(raw)
+    assert length <= 1522
+    told = "1 packet is longer than a frame of Ethernet"
+    assert cli("trace", str(path)).stderr.count(told) == 1
+    (tmp_path / "x.toml").write_text(REPLAYED)
+    monkeypatch.delattr(_core, "measure_trace")
+    for _ in range(2):  # the second time of a kept run
+        said = cli("run", str(tmp_path / "x.toml")).stderr
+        assert f"note: {path}: {told}" in said
+        assert "gro off" in said

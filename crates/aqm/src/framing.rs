@@ -13,7 +13,7 @@ use crate::units::TextError;
 /// of the presets are those of `tc cake`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Framing {
-    /// Bytes beside those of the IP packet, −128 … 256.
+    /// Bytes beside those of the IP packet, −64 … 256.
     pub overhead: i32,
     /// The least that is sent, bytes with `overhead`, 0 … 256.
     pub mpu: u32,
@@ -63,8 +63,11 @@ impl Framing {
     }
 }
 
+/// The range of `overhead`, as of `tc cake` (tc-cake(8)).
+const OVERHEADS: RangeInclusive<i32> = -64..=256;
+
 const ALLOWED: &str = "words of tc cake: a preset such as pppoe-ptm, bridged-llcsnap, docsis or \
-                       ethernet, overhead BYTES (-128 … 256), mpu BYTES (0 … 256), ether-vlan, \
+                       ethernet, overhead BYTES (-64 … 256), mpu BYTES (0 … 256), ether-vlan, \
                        atm, ptm, noatm";
 
 impl FromStr for Framing {
@@ -88,18 +91,21 @@ impl FromStr for Framing {
                 continue;
             }
             match word {
-                "overhead" => new.overhead = number(words.next(), -128..=256)?,
+                "overhead" => new.overhead = number(words.next(), OVERHEADS)?,
                 "mpu" => new.mpu = number(words.next(), 0..=256)?.unsigned_abs(),
                 "ether-vlan" => new.overhead += 4,
                 "atm" => new.cells = Cells::Atm,
                 "ptm" => new.cells = Cells::Ptm,
                 "noatm" => new.cells = Cells::None,
-                _ if word.parse::<i32>().is_ok() => new.overhead = number(Some(word), -128..=256)?,
+                _ if word.parse::<i32>().is_ok() => new.overhead = number(Some(word), OVERHEADS)?,
                 _ => {
                     let names: Vec<_> = PRESETS.iter().map(|p| p.0).collect();
                     return Err(wrong(format!("presets are {}", names.join(", "))));
                 }
             }
+        }
+        if !OVERHEADS.contains(&new.overhead) {
+            return Err(wrong(format!("they make an overhead of {} bytes", new.overhead)));
         }
         Ok(new)
     }
@@ -149,12 +155,22 @@ mod tests {
         assert_eq!(framing("44"), framing("overhead 44 noatm"));
         assert_eq!(framing("overhead 44,mpu 64, ptm").to_string(), "overhead 44 mpu 64 ptm");
         assert_eq!(framing("overhead -14").on_wire(100), 86);
-        assert_eq!(framing("overhead -128").on_wire(100), 1, "else packets without end in no time");
+        assert_eq!(framing("overhead -64").on_wire(40), 1, "else packets without end in no time");
         for preset in PRESETS {
             let new = framing(preset.0);
             assert_eq!(new.to_string().parse(), Ok(new));
         }
-        for wrong in ["", "pppoe", "overhead", "overhead 300", "mpu -1", "1e3"] {
+        for wrong in [
+            "",
+            "pppoe",
+            "overhead",
+            "overhead 257",
+            "overhead 256 ether-vlan",
+            "overhead -65",
+            "-65",
+            "mpu -1",
+            "1e3",
+        ] {
             assert!(wrong.parse::<Framing>().is_err(), "{wrong}");
         }
     }

@@ -32,8 +32,8 @@ pub(crate) trait Source: Send {
     fn next(&mut self) -> Result<Option<Packet>, Error>;
     /// The share that is done.
     fn progress(&self) -> f64;
-    /// Packets that were reordered, and packets that cannot be read.
-    fn odd(&self) -> [u64; 2];
+    /// Packets that were reordered, that cannot be read, and that are oversized.
+    fn odd(&self) -> [u64; 3];
 }
 
 struct Captured<R> {
@@ -51,8 +51,8 @@ impl<R: Read + Send> Source for Captured<R> {
         (self.capture.offset() as f64 / self.length.max(1) as f64).min(1.0)
     }
 
-    fn odd(&self) -> [u64; 2] {
-        [self.capture.reordered(), self.capture.unread()]
+    fn odd(&self) -> [u64; 3] {
+        [self.capture.reordered(), self.capture.unread(), self.capture.oversized()]
     }
 }
 
@@ -70,8 +70,8 @@ impl Source for Packets {
         Packets::progress(self)
     }
 
-    fn odd(&self) -> [u64; 2] {
-        [0, 0]
+    fn odd(&self) -> [u64; 3] {
+        [0; 3]
     }
 }
 
@@ -263,7 +263,7 @@ const NS: f64 = 1e-9;
 fn tables<'py>(
     py: Python<'py>,
     report: &Report,
-    counted: [u64; 2],
+    counted: [u64; 3],
     error: Option<Error>,
     top: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -317,11 +317,11 @@ fn tables<'py>(
     Ok(all)
 }
 
-/// The summary of a capture; `reordered` and `unread` as the reader counts them.
+/// The summary of a capture; `reordered`, `unread` and `oversized` as the reader counts them.
 fn summary<'py>(
     py: Python<'py>,
     report: &Report,
-    [reordered, unread]: [u64; 2],
+    [reordered, unread, oversized]: [u64; 3],
     error: Option<Error>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let summary = PyDict::new(py);
@@ -340,6 +340,7 @@ fn summary<'py>(
         ("not_ip_bytes", report.not_ip_bytes),
         ("reordered", reordered),
         ("unread", unread),
+        ("oversized", oversized),
     ] {
         summary.set_item(key, value)?;
     }

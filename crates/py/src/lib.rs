@@ -63,6 +63,13 @@ mod _core {
         crate::catalog::packet_kinds(py)
     }
 
+    /// A hint for a word that is none of `names`, but has a meaning in other programs.
+    #[pyfunction]
+    fn elsewhere(word: &str, names: Vec<String>) -> Option<String> {
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
+        scenario::elsewhere::hint(word, &names)
+    }
+
     /// What a queue discipline remembers with a buffer such as `100p` or `200kB`, in bytes.
     #[pyfunction]
     #[pyo3(signature = (aqm, buffer = "100p"))]

@@ -6,8 +6,9 @@ use aqm::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sim::Run;
+use scenario::traffic::Transport;
 use sim::results::journal::Selection;
+use sim::{Run, Scenario};
 
 use crate::{convert, error, own};
 
@@ -20,6 +21,8 @@ pub(crate) struct Prepared {
     /// Until it is run.
     run: Mutex<Option<Run>>,
     canonical: String,
+    /// Of each capture, its file, and how many of its packets are out of order and oversized.
+    captures: Vec<(String, u64, u64)>,
     slice: Duration,
     /// A class in Python is asked at each packet: the interpreter stays at hand.
     attached: bool,
@@ -35,17 +38,25 @@ impl Prepared {
         let checked = |e| error::raise(py, e);
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let canonical = scenario.to_toml();
+        let captures = captures(&scenario);
         let slice = scenario.duration.0 / SLICES;
         let attached = scenario.queue.iter().any(|queue| queue.code.is_some())
             || scenario.traffic.iter().any(|group| group.class().is_some());
         let run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
-        Ok(Self { run: Mutex::new(Some(run)), canonical, slice, attached })
+        Ok(Self { run: Mutex::new(Some(run)), canonical, captures, slice, attached })
     }
 
     /// The scenario with all defaults, in canonical units.
     #[getter]
     fn canonical(&self) -> &str {
         &self.canonical
+    }
+
+    /// The captures among its traffic: the file, and how many of the packets that were read do not come at
+    /// their recorded time and are longer than a frame of Ethernet.
+    #[getter]
+    fn captures(&self) -> Vec<(String, u64, u64)> {
+        self.captures.clone()
     }
 
     /// Runs it, which can be done once; `progress` is called with the fraction done. `journal` is
@@ -98,4 +109,18 @@ impl Prepared {
         own::failure().map_or(Ok(()), Err)?;
         convert::outcome(py, &outcome)
     }
+}
+
+/// The captures among the traffic, each once.
+fn captures(scenario: &Scenario) -> Vec<(String, u64, u64)> {
+    let mut found: Vec<(String, u64, u64)> = Vec::new();
+    for group in &scenario.traffic {
+        if let Transport::Trace(trace) = &group.transport
+            && let one = &*trace.arrivals
+            && found.iter().all(|(file, ..)| *file != one.file)
+        {
+            found.push((one.file.clone(), one.reordered, one.oversized));
+        }
+    }
+    found
 }

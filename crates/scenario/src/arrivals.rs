@@ -78,6 +78,10 @@ pub struct Arrivals {
     pub starts: Vec<u64>,
     /// Sixteen hexadecimal digits over all packets.
     pub digest: String,
+    /// How many packets up to that time do not come at their recorded time, from all senders.
+    pub reordered: u64,
+    /// How many of these are longer than a frame of Ethernet.
+    pub oversized: u64,
     /// The file, so named that it is found from any folder.
     pub file: String,
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::elsewhere;
 use crate::text::HINT;
 
 /// A scenario that cannot be run.
@@ -112,25 +113,41 @@ pub fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) ->
     words
         .into_iter()
         .map(|w| (strsim::damerau_levenshtein(&word, &plain(w)), w))
-        .filter(|&(distance, w)| distance <= (w.len() / 2).max(1))
+        .filter(|&(distance, w)| {
+            distance <= (w.len() / 2).max(1) && distance < w.len().max(word.len())
+        })
         .min()
         .map_or_else(String::new, |(_, w)| format!("did you mean `{w}`?"))
 }
 
-/// What to say of words that are no mistakes of spelling.
-pub(crate) fn known(word: &str) -> Option<&'static str> {
+/// A hint for a word that is none of `names`: what other programs call so, or else the nearest.
+pub fn meant(word: &str, names: &[&str]) -> String {
+    elsewhere::hint(word, names).unwrap_or_else(|| did_you_mean(word, names.iter().copied()))
+}
+
+/// A hint for a parameter that is none of `names`.
+pub fn meant_parameter(word: &str, names: &[&str]) -> String {
+    elsewhere::parameter(word, names).unwrap_or_else(|| did_you_mean(word, names.iter().copied()))
+}
+
+/// A hint for `value` where one of several words is `allowed`, such as `packets | bytes`.
+pub fn meant_choice(value: &str, allowed: &str) -> String {
+    let mut words = allowed.split(OR);
+    match words.clone().all(|word| !word.contains(' ')) {
+        true => did_you_mean(value, &mut words),
+        false => String::new(),
+    }
+}
+
+/// Stands between the words of a choice.
+const OR: &str = " | ";
+
+/// What to say of keys of other files.
+fn of_other_file(word: &str) -> Option<&'static str> {
     match word {
         "sweep" | "seeds" | "sizes" | "named" | "claim" | "plot" | "table" | "view" | "reading"
         | "unknown" | "about" => {
             Some("this is a sweep or an experiment: `bluewater sweep FILE` runs it")
-        }
-        "bbr2" | "bbr3" | "bbrv1" | "bbrv2" | "bbrv3" => {
-            Some("`bbr` is version 3, `bbr1` version 1, which Linux has")
-        }
-        "tcp" => Some("TCP is `sack`, `cubic`, or another of these"),
-        "udp" | "datagram" | "datagrams" => Some("datagrams at a rate are `cbr`"),
-        "fifo" | "pfifo" | "bfifo" | "taildrop" | "tail-drop" | "pfifo_fast" => {
-            Some("it is `droptail` here")
         }
         _ => None,
     }
@@ -283,11 +300,11 @@ impl ScenarioError {
             Some((word, rest.split('`').skip(1).step_by(2).collect::<Vec<_>>()))
         };
         if let Some((word, names)) = unknown("unknown field `") {
-            new.hint = known(word).unwrap_or_default().into();
+            new.hint = of_other_file(word).unwrap_or_default().into();
             new.allowed = names.join(", ");
         } else if let Some((word, names)) = unknown("unknown variant `") {
-            let hint = || did_you_mean(word, names.iter().copied());
-            new.hint = known(word).map_or_else(hint, String::from);
+            let own = names.contains(&"sack").then(|| elsewhere::class(word)).flatten();
+            new.hint = own.unwrap_or_else(|| meant(word, &names));
             new.allowed = names.join(", ");
         }
         new
@@ -296,17 +313,22 @@ impl ScenarioError {
     /// From a complaint about a key of a text that parsed.
     pub fn from_complaint(complaint: Complaint, text: &str, file: &str) -> Self {
         let span = span_of(text, &complaint.key);
+        let value = match &span {
+            Some((span, true)) => shown(text, span.clone()),
+            _ => String::new(),
+        };
+        let hint = match complaint.hint.is_empty() {
+            true => meant_choice(value.trim_matches('"'), &complaint.allowed),
+            false => complaint.hint,
+        };
         Self {
             file: file.into(),
             line: span.as_ref().map(|(span, _)| line_of(text, span.start)),
-            value: match &span {
-                Some((span, true)) => shown(text, span.clone()),
-                _ => String::new(),
-            },
+            value,
             key: complaint.key,
             problem: complaint.problem,
             allowed: complaint.allowed,
-            hint: complaint.hint,
+            hint,
         }
     }
 }

@@ -4,10 +4,11 @@
 pub mod arrivals;
 pub mod course;
 mod defaults;
+pub mod elsewhere;
 pub mod error;
 pub mod event;
 mod limits;
-mod meant;
+pub mod meant;
 pub mod network;
 pub mod own;
 mod queue;

@@ -21,6 +21,12 @@ const CALLED: [(&[&str], &str); 12] = [
     (&["dst", "dest", "destination", "receiver", "sink"], "to"),
 ];
 
+/// The key that other programs call `word`.
+pub fn called(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    CALLED.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, ours)| *ours)
+}
+
 const ROUND_TRIP: &str = "a round trip follows from the network: under [network] `delay` (there and back) and \
      `access_delay` (of both ends, there and back), or `delay` of each [[link]]";
 
@@ -43,10 +49,8 @@ fn key(table: &str, word: &str, known: &[&str], places: &Places) -> String {
     if let "rtt" | "base_rtt" | "round_trip" | "rtts" = word {
         return ROUND_TRIP.into();
     }
-    let lower = word.to_lowercase();
-    let called = CALLED.iter().find(|(words, _)| words.contains(&lower.as_str()));
-    if let Some((_, ours)) = called {
-        if known.contains(ours) {
+    if let Some(ours) = called(word) {
+        if known.contains(&ours) {
             return format!("did you mean `{ours}`?");
         }
         if let Some(place) = place_of(ours) {

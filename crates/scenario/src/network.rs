@@ -514,8 +514,13 @@ impl Topology {
             .map(|name| {
                 self.nodes.iter().position(|n| n == name).ok_or_else(|| {
                     let nodes = self.nodes.iter().map(String::as_str);
+                    let near = did_you_mean(name, nodes);
+                    let hint = match near.is_empty() {
+                        true => format!("there is no node `{name}`"),
+                        false => near,
+                    };
                     Complaint::new(key, self.nodes[..self.nodes.len().min(20)].join(", "))
-                        .hint(did_you_mean(name, nodes))
+                        .hint(hint)
                 })
             })
             .collect()

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, canonical, canonical_filter};
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, CATALOG, Carried, Env, Limit, Rng};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Limit, Rng};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Files;
-use crate::error::{Complaint, did_you_mean, known};
+use crate::elsewhere;
+use crate::error::{Complaint, meant, meant_parameter};
 use crate::network::Topology;
 use crate::own::{Class, Role, parts, provider, short};
 use crate::text::Text;
@@ -257,6 +258,9 @@ impl QueueSpec {
             Size::Bdp(multiple) => {
                 let rtt =
                     topology.base_rtt().ok_or("bytes or packets: bdp is of a preset network")?;
+                if rtt == Duration::ZERO {
+                    return Err("bytes or packets: the base round trip is 0s".into());
+                }
                 let rate = topology.links[link].rate.bits_per_second() as f64;
                 (multiple * rate / 8.0 * rtt.as_secs_f64()) as u64
             }
@@ -292,7 +296,7 @@ fn complaint(
     match error {
         BuildError::UnknownAqm => {
             let names: Vec<_> = all.iter().map(|about| about.name).collect();
-            let hint = known(name).map_or_else(|| did_you_mean(name, names.clone()), String::from);
+            let hint = elsewhere::class(name).unwrap_or_else(|| meant(name, &names));
             Complaint::new(format!("{queue}{choice}"), names.join(", ")).hint(hint)
         }
         BuildError::UnknownParameter(unknown) => {
@@ -306,9 +310,10 @@ fn complaint(
             };
             let others = all.iter().filter(|about| table(about).iter().any(|p| p.name == unknown));
             let others: Vec<_> = others.map(|about| about.name).collect();
-            let hint = match others.is_empty() {
-                true => did_you_mean(&unknown, names),
-                false => format!("`{unknown}` is a parameter of {}", others.join(", ")),
+            let hint = match (elsewhere::hint(&unknown, &names), &others[..]) {
+                (Some(hint), _) => hint,
+                (None, []) => meant_parameter(&unknown, &names),
+                (None, others) => format!("`{unknown}` is a parameter of {}", others.join(", ")),
             };
             Complaint::new(parameter(&unknown), allowed).hint(hint)
         }

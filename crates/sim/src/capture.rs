@@ -113,5 +113,12 @@ pub fn read(
         hash.departure(time, flow, u32::from(len) << 2 | ecn as u32);
         packets.push(Arrival { time, flow, len, ecn });
     }
-    Ok(Arrivals { packets: packets.into(), starts, digest: hash.to_string(), file })
+    Ok(Arrivals {
+        packets: packets.into(),
+        starts,
+        digest: hash.to_string(),
+        reordered: capture.reordered(),
+        oversized: capture.oversized(),
+        file,
+    })
 }

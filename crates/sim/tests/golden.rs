@@ -28,9 +28,9 @@ const GOLDEN: [(&str, &str); 19] = [
     ("web", "70d0da6985f4447e"),
     ("chain", "28b027f94010e734"),
     ("modern-fair", "c8418327faf2f3eb"),
-    ("l4s", "e2b633e791c22103"),
+    ("l4s", "8fd53340e5aa8da0"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
-    ("cake-codel", "e79248824db651a7"),
+    ("cake-codel", "626cc3cb248c852c"),
 ];
 
 /// All scenarios, or those that use the discipline or the transport that `BLUEWATER_ONLY` names.

@@ -16,7 +16,7 @@ from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advice.advise import Link, reasons
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, commands
+from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, commands
 from bluewater.study.comparison.delays import table as delay_table
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.tcp import TCPS
@@ -103,9 +103,9 @@ def advise(
 
     Simulates every discipline that the box can run, at the rates of the printed commands and with
     the same random numbers. It ranks them by throughput and fairness of bulk flows, and by delay
-    and loss of calls and games. A star marks a discipline as good as the first: it is worth less by
-    under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that these
-    seeds cannot tell.
+    and loss of calls and games. The sign ~ marks a discipline as good as the first: it is worth
+    less by under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that
+    these seeds cannot tell.
     """
     link = Link(
         _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
@@ -125,6 +125,7 @@ def advise(
     best = advice.ranked[0]
     why = {way: reasons(ranked, link, way) for way, ranked in advice.ways.items()}
     lines = commands(best.name, link, box, interface)
+    first, undo = around(lines, link, box, interface)
     if json:
         rows = [
             {
@@ -138,7 +139,8 @@ def advise(
             for each in ranked
         ]
         told = [line for way in why.values() for line in way]
-        print_json({"link": link.title, "ranked": rows, "reasons": told, "commands": lines})
+        asked = {"link": link.title, "ranked": rows, "reasons": told}
+        print_json(asked | {"commands": lines, "before": first, "undo": undo})
         return
     for way, ranked in advice.ways.items():
         show(_table(ranked, link, way))
@@ -150,9 +152,10 @@ def advise(
     out.print(f"\nAdvice: [bold]{best.name}[/bold]")
     for way, told in why.items():
         out.print(f"{way.capitalize()}{': ' if way else ''}{'; '.join(told)}.")
-    out.print("\nWhat to type:")
-    for line in lines:
-        out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
+    _listed("What to type", lines)
+    if undo:
+        _listed("To undo it", undo)
+        note(f"note: {first}")
     typed = ", ".join(f"{link.shaped(way)} of {link.ways[way]} {way}".rstrip() for way in link.ways)
     note(
         f"note: the commands shape below the link's rate ({typed}), so that packets wait here and "
@@ -169,6 +172,12 @@ def advise(
         beside = out_ / f"{name}-delays"
         drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
+
+
+def _listed(head: str, lines: Sequence[str]) -> None:
+    out.print(f"\n{head}:")
+    for line in lines:
+        out.print(f"  {line}", markup=False, soft_wrap=True, highlight=False)
 
 
 def _alone(rate: str, way: str) -> str:
@@ -191,12 +200,12 @@ def _table(ranked: Sequence[Ranked], link: Link, way: str) -> Table:
     for column in ("", "throughput", *concerned, "Jain", "worth less"):
         table.add_column(column, justify="left" if not column else "right")
     for place, each in enumerate(ranked):
-        star = "*" if place and each.as_good else "?" if each.undecided else ""
+        sign = "~" if place and each.as_good else "?" if each.undecided else ""
         parts = [("throughput", 1e-6, "Mb/s"), ("delay", 1e3, "ms"), ("loss", 100, "%")]
         cells = []
         for name, scale, unit in (*parts, ("jain", 1, "")):
             found = each.mean(name)
             cells.append(sided(found.mean, found.low, found.high, scale, unit))
         behind = measured(each.behind.mean, each.behind.half_width, "") if place else "–"
-        table.add_row(each.name + star, *cells, behind)
+        table.add_row(each.name + sign, *cells, behind)
     return table

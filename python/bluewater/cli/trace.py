@@ -17,7 +17,7 @@ from bluewater.errors import InputError
 from bluewater.files import apart, read_text, write_text, writing
 from bluewater.lab import DEFAULT_OUT
 from bluewater.progress import of_one
-from bluewater.results.remarks import out_of_order
+from bluewater.results.remarks import of_capture
 from bluewater.units import bits_per_second, seconds
 
 if TYPE_CHECKING:
@@ -311,5 +311,5 @@ def _print_summary(found: Trace) -> None:
     }.items():
         if summary[key]:
             note(f"{summary[key]:,} {what}")
-    if summary["reordered"]:
-        note(out_of_order(summary["reordered"]))
+    for told in of_capture(summary["reordered"], summary["oversized"]):
+        note(told)

@@ -102,7 +102,7 @@ class Simulation(Prepared):
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
-        return Result.of(built.run(progress, **journal), began)
+        return Result.of(built.run(progress, **journal), began, built.captures)
 
 
 def _build(text: str, origin: str) -> tuple[_core.Prepared, float]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core, units
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
 
 def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
-    scenario = tomllib.loads(result.scenario)
-    return [*of_queues(result), *_late(result), *_out_of_order(scenario)]
+    captures = [f"{file}: {told}" for file, *odd in result.captures for told in of_capture(*odd)]
+    return [*of_queues(result), *_late(result), *captures]
 
 
 def of_queues(result: Result) -> list[str]:
@@ -48,31 +46,27 @@ def _late(result: Result) -> Iterator[str]:
             yield f"{count} would start after the end of the run: {groups}"
 
 
-def _out_of_order(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Of each capture among the traffic how many packets do not come at their recorded time."""
-    groups = scenario.get("traffic", ())
-    for file in dict.fromkeys(each["file"] for each in groups if each["transport"] == "trace"):
-        try:
-            about = Path(file).stat()
-            count = _reordered(file, about.st_mtime_ns, about.st_size)
-        except (OSError, ValueError):  # of a kept run the capture may be gone
-            continue
-        if count:
-            yield f"{file}: {out_of_order(count)}"
+def of_capture(reordered: int, oversized: int) -> Iterator[str]:
+    """Remarks on a capture: packets with another time, and packets that may be several."""
+    if reordered:
+        yield (
+            f"{_packets(reordered)} recorded out of order, or after the clock was set, and counted "
+            "at the time of the packet before"
+        )
+    if oversized:
+        yield (
+            f"{_packets(oversized)} longer than a frame of Ethernet, {_LONGEST} B. Unless the "
+            "network has jumbo frames, each stands for several that the recording host merged, and "
+            "counts as one: queues see too few packets, too long, at once. Record with "
+            "`ethtool -K DEVICE gro off gso off tso off`, or at another machine"
+        )
 
 
-@cache
-def _reordered(file: str, _changed: int, _size: int) -> int:
-    return int(_core.measure_trace(file, ["1s"], "1s", 2, 1)["summary"]["reordered"])
+_LONGEST = 1522
 
 
-def out_of_order(count: int) -> str:
-    """Says of how many packets a capture's times are not taken as recorded."""
-    packets = "packet is" if count == 1 else "packets are"
-    return (
-        f"{count:,} {packets} recorded out of order, or after the clock was set, and counted at "
-        "the time of the packet before"
-    )
+def _packets(count: int) -> str:
+    return "1 packet is" if count == 1 else f"{count:,} packets are"
 
 
 def _out_of_reach(scenario: Mapping[str, Any]) -> Iterator[str]:

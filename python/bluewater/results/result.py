@@ -84,6 +84,8 @@ class Result:
         names: The names of the tables beside the summary.
         lists: Loads all list tables at once, which is faster than frames.
         empty: Names of tables without rows.
+        captures: Of each capture among the traffic its file, and how many of its packets do not
+            come at their recorded time and are longer than a frame of Ethernet.
     """
 
     summary: Mapping[str, Any]
@@ -94,9 +96,12 @@ class Result:
     names: Sequence[str] = SIMULATED
     lists: Callable[[], Mapping[str, Columns]] = _no_lists
     empty: Sequence[str] = ()
+    captures: Sequence[tuple[str, int, int]] = ()
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any], began: float) -> Result:
+    def of(
+        cls, raw: Mapping[str, Any], began: float, captures: Sequence[tuple[str, int, int]] = ()
+    ) -> Result:
         """Makes a result from the simulator's columns; a missing table is empty.
 
         ``wall_s``, from ``began`` (of :func:`time.perf_counter`) until now, joins the summary.
@@ -110,6 +115,7 @@ class Result:
             # Not closures: results are pickled when sent to other processes.
             load=partial(_made, tables),
             lists=partial(_lists, tables),
+            captures=captures,
         )
 
     queues = _table("queues")
@@ -174,6 +180,7 @@ class Result:
             "files": {name: digest(content) for name, content in files.items()},
             "tables": rows,
             "summary": dict(self.summary),
+            "captures": self.captures,
         }
         # A line a key; with an indent Python's own encoder would take longer than the run.
         lines = (f"  {json.dumps(name)}: {json.dumps(it)}" for name, it in sealed(meta).items())

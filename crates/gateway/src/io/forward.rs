@@ -22,7 +22,8 @@ const BATCH: usize = 64;
 
 /// The largest share of a processor for a real-time thread, and the time over which it is taken, ns. Without
 /// a bound a flood would take the whole processor, and the kernel would stop the thread for 50 ms in each
-/// second (`sched_rt_runtime_us`), while all packets wait.
+/// second, while all packets wait: by `sched_rt_runtime_us`, and from Linux 6.12 on by the scheduler's fair server,
+/// where ordinary work waits.
 const SHARE: f64 = 0.9;
 const TURN: u64 = 10_000_000;
 

@@ -33,6 +33,9 @@ pub const SET_BACK: u64 = 100_000_000;
 /// No link is silent for so long, ns; if a packet is later by more, the clock was set ahead.
 pub const SET_AHEAD: u64 = 24 * 3_600_000_000_000;
 
+/// The longest frame of Ethernet, with two VLAN tags, bytes.
+pub const LONGEST_FRAME: u32 = 1522;
+
 /// A packet of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
@@ -75,6 +78,7 @@ pub struct Capture<R> {
     last: u64,
     reordered: u64,
     unread: u64,
+    oversized: u64,
     /// After the end, or after an error.
     ended: bool,
     head: Box<[u8; HEAD]>,
@@ -269,6 +273,7 @@ impl<R: Read> Capture<R> {
                 last: 0,
                 reordered: 0,
                 unread: 0,
+                oversized: 0,
                 ended: false,
                 head: Box::new([0; HEAD]),
             }),
@@ -294,6 +299,7 @@ impl<R: Read> Capture<R> {
             match found {
                 Ok(Found::Packet { time, len, looked_at, link: Some(link) }) => {
                     let headers = link.parse(&mut self.head[..looked_at]);
+                    self.oversized += u64::from(len > LONGEST_FRAME);
                     return Ok(Some(Packet { time: self.since_origin(time), len, headers }));
                 }
                 Ok(Found::Packet { link: None, .. }) => self.unread += 1,
@@ -321,6 +327,12 @@ impl<R: Read> Capture<R> {
     /// Packets left out: they are from interfaces whose link layer is not known.
     pub fn unread(&self) -> u64 {
         self.unread
+    }
+
+    /// Packets longer than [`LONGEST_FRAME`]: jumbo frames, or several packets that a network card or the
+    /// kernel had merged (LRO, GRO) or not yet cut (TSO, GSO) where they were recorded.
+    pub fn oversized(&self) -> u64 {
+        self.oversized
     }
 
     fn since_origin(&mut self, recorded: Option<u64>) -> u64 {

@@ -27,6 +27,19 @@ fn all(bytes: &[u8]) -> (Vec<Packet>, Option<Error>, [u64; 2]) {
     (packets, error, [capture.reordered(), capture.unread()])
 }
 
+#[test]
+fn frames_longer_than_those_of_ethernet_are_counted() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, write::Format::Pcap).unwrap();
+    for (time, len) in [(1, 1500), (2, LONGEST_FRAME), (3, LONGEST_FRAME + 1), (4, 65_226)] {
+        writer.packet(time, len, &udp(1)[..28]).unwrap();
+    }
+    writer.end().unwrap();
+    let mut capture = Capture::new(&bytes[..], "x").unwrap();
+    while capture.next_packet().unwrap().is_some() {}
+    assert_eq!(capture.oversized(), 2);
+}
+
 fn wrong(bytes: &[u8]) -> String {
     all(bytes).1.map(|e| e.to_string()).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ from bluewater.study.advice.advise import HEADER
 from bluewater.units import bits_per_second, size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bluewater.study.advice.advise import Link
 
@@ -106,10 +106,36 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
     for way in link.ways:
         port = interface
         if way == "down":
-            port = f"ifb4{interface}"[:_LONGEST_NAME]
+            port = _ifb(interface)
             lines += _turned(interface, port)
         lines += _tc(name, link, way, port)
     return lines
+
+
+def around(lines: Sequence[str], link: Link, box: str, interface: str) -> tuple[str, list[str]]:
+    """What to look at before typing ``lines`` of :func:`commands`, and the lines that undo them."""
+    if lines[0].startswith("#") and len(lines) == 1:
+        return "", []
+    if box == "openwrt":
+        first = (
+            "if `uci show sqm` has another enabled section for this interface, switch that off: "
+            "uci set sqm.NAME.enabled='0'"
+        )
+        return first, [f"uci delete {_SECTION}; uci commit sqm; service sqm restart"]
+    if not box.startswith("linux"):
+        return "", []
+    first = f"the lines replace what is there: `tc qdisc show dev {interface}` lists it"
+    return first, [
+        f"tc qdisc del dev {interface} ingress; ip link del {_ifb(interface)}"
+        if way == "down"
+        else f"tc qdisc del dev {interface} root"
+        for way in link.ways
+    ]
+
+
+def _ifb(interface: str) -> str:
+    """The interface whose queue has what comes in."""
+    return f"ifb4{interface}"[:_LONGEST_NAME]
 
 
 _LONGEST_NAME = 15
@@ -153,6 +179,9 @@ threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`).""
 _MOST = {"red": 5 * 2**28 // _LENGTH, "cake": (2**32 - 1) // _MEMORY}
 """The largest buffer in packets that ``tc`` accepts: RED's thresholds, a fifth of it apart, must be
 less than 2^28 bytes apart, and CAKE's memory limit has 32 bits."""
+_NAT = "nat"
+"""Lets CAKE share among hosts behind the box's address translation, whose packets otherwise have
+one address when they reach the queue. Without translation it has no effect (tc-cake(8))."""
 _FASTEST = (2**32 - 1) * 8 // 1000
 """The largest bandwidth of RED and CHOKe that ``tc`` accepts, kbit/s: 32 bits of bytes per second.
 It gives the transmission time for idle periods, at higher rates at most a quarter of a us."""
@@ -164,7 +193,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
     if refused := _refused(name, packets):
         return [refused]
     if name == "cake":
-        what = f"cake bandwidth {rate} diffserv3 memlimit {packets * _MEMORY}"
+        what = f"cake bandwidth {rate} diffserv3 {_NAT} memlimit {packets * _MEMORY}"
         what += f" {link.framing}" if link.framing else ""
         return [clear, f"tc qdisc add dev {interface} root {what}"]
     room = packets * _LENGTH
@@ -243,7 +272,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     packets = _packets(link.buffer)
     if refused := _refused(name, packets):
         return [refused]
-    memory = f"memlimit {packets * _MEMORY}{f' {link.framing}' if link.framing else ''}"
+    memory = f"{_NAT} memlimit {packets * _MEMORY}{f' {link.framing}' if link.framing else ''}"
     qdisc, script, *options = {
         "cake": ("cake", "layer_cake", f"iqdisc_opts='{memory}'", f"eqdisc_opts='{memory}'"),
         "fq-codel": (
@@ -252,7 +281,7 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
         ),
         "droptail": ("pfifo", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'"),
     }[name]  # fmt: skip
-    section = "sqm.bluewater"  # uci allows fewer characters in a name than the kernel
+    section = _SECTION
     shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
     if link.framing and name != "cake":
         overhead, mpu, cells = _sized(link, interface)
@@ -272,6 +301,9 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
         *rates,
         f"uci set {section}.enabled='1'; uci commit sqm; service sqm restart",
     ]
+
+
+_SECTION = "sqm.bluewater"  # uci allows fewer characters in a name than the kernel
 
 
 def _gateway(name: str, link: Link, interface: str) -> str:

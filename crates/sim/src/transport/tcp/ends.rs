@@ -68,7 +68,9 @@ impl EndPoints for Ends {
                             answer(receiver, port, o);
                         }
                     }
-                    if o.acks.quick && (packet.seq == 0 || ce && !receiver.echoes()) {
+                    // An answer ends the echo, so that a mark beside it is a first one again.
+                    let echoes = receiver.echoes() && !(cwr && o.ecn.echo == Echo::UntilAnswered);
+                    if o.acks.quick && (packet.seq == 0 || ce && !echoes) {
                         receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
                     }
                     if o.recovery.timestamps {
