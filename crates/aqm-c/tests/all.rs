@@ -33,23 +33,21 @@ fn compile(source: &Path, name: &str) -> PathBuf {
     program
 }
 
-/// Runs a program, in valgrind if there is one, and gives what it printed. A leak is an error.
-fn run(program: &Path, input: &str) -> String {
-    let valgrind = Command::new("valgrind").arg("--version").output().is_ok();
-    let mut command = if valgrind {
-        let mut command = Command::new("valgrind");
-        command.args(["--quiet", "--leak-check=full", "--show-leak-kinds=all"]);
-        command.args(["--errors-for-leak-kinds=all", "--error-exitcode=9"]).arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+/// As [`run`], in valgrind if there is one: a leak is an error.
+fn checked(program: &Path, input: &str) -> String {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return run(Command::new(program), input);
+    }
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--leak-check=full", "--show-leak-kinds=all"]);
+    command.args(["--errors-for-leak-kinds=all", "--error-exitcode=9"]).arg(program);
+    run(command, input)
+}
+
+/// What a program prints that reads `input`.
+fn run(mut command: Command, input: &str) -> String {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let done = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input.as_bytes()));
