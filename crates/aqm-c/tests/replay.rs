@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use bluewater_aqm::ffi::{ERROR, guarded};
 use serde_json::Value;
 
 use crate::{checked, compile, root, run};
@@ -115,4 +116,9 @@ fn the_page_has_the_example_of_the_front_page() {
     let (_, example) = front.split_once("```rust\n").expect("an example in Rust");
     let (example, _) = example.split_once("```").expect("its end");
     assert!(read("docs/embed.md").contains(example));
+}
+
+#[test]
+fn a_panic_becomes_an_error() {
+    assert_eq!(guarded(ERROR, || panic!("on purpose")), ERROR);
 }
