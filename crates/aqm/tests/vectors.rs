@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use aqm::any::{BuildError, PRESET, canonical};
+use aqm::any::{PRESET, canonical};
 use aqm::{
     About, AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta,
     Outlet, Qdisc, Rate, Rng,
@@ -15,8 +15,8 @@ use crate::{Numbered, To, wanted};
 const SEED: u64 = 1;
 const RATE: Rate = Rate::new(1_000_000).unwrap();
 
-/// Packets that there is room for; the second if a discipline cannot be with the first.
-const BUFFERS: [u64; 2] = [30, 500];
+/// Packets that there is room for.
+const BUFFER: u64 = 30;
 
 /// A light load, an overload, a silence, a burst, and again a light load: packets, and the mean gap in
 /// microseconds. A packet takes the link about 7500.
@@ -161,22 +161,12 @@ impl Run {
 /// The story with one discipline, as an object of JSON, and how many signals are no overflows.
 fn case(about: &About, settings: &[(&str, &str)]) -> (String, u64) {
     let name = about.name;
-    let (mut run, buffer, start) = BUFFERS
-        .into_iter()
-        .find_map(|buffer| {
-            let env = Env::new(Limit::packets(buffer)?, RATE);
-            let mut rng = Rng::new(SEED, 0);
-            match AnyQdisc::build(name, settings, &env, &mut rng) {
-                Ok(queue) => {
-                    let start = draws(Rng::new(SEED, 0), &rng);
-                    let run = Run { queue, rng, now: Instant::ZERO, events: Vec::new() };
-                    Some((run, buffer, start))
-                }
-                Err(BuildError::Config(_)) => None,
-                Err(error) => panic!("{name}: {error:?}"),
-            }
-        })
-        .unwrap_or_else(|| panic!("{name} {settings:?} needs another buffer"));
+    let env = Env::new(Limit::packets(BUFFER).expect("a buffer"), RATE);
+    let mut rng = Rng::new(SEED, 0);
+    let queue = AnyQdisc::build(name, settings, &env, &mut rng)
+        .unwrap_or_else(|error| panic!("{name} {settings:?}: {error:?}"));
+    let start = draws(Rng::new(SEED, 0), &rng);
+    let mut run = Run { queue, rng, now: Instant::ZERO, events: Vec::new() };
     run.story(about.labels.codepoints || about.labels.hosts);
     let counters = run.queue.counters();
     let all = counters.all_dropped().packets + counters.all_marked().packets;
@@ -189,7 +179,7 @@ fn case(about: &About, settings: &[(&str, &str)]) -> (String, u64) {
     let preset = settings.iter().find(|(key, _)| *key == PRESET);
     let text = format!(
         "{{\"discipline\":\"{name}\",\"preset\":{},\n\"parameters\":{{{}}},\n\
-         \"link\":{{\"rate\":\"{RATE}\",\"buffer\":\"{buffer}p\",\"mean_packet\":1000}},\n\
+         \"link\":{{\"rate\":\"{RATE}\",\"buffer\":\"{BUFFER}p\",\"mean_packet\":1000}},\n\
          \"seed\":{SEED}{start},\n\"events\":[\n{}\n]}}",
         preset.map_or("null".into(), |(_, preset)| format!("\"{preset}\"")),
         parameters.join(","),
