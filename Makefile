@@ -19,7 +19,7 @@ PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 WASM   = $(shell rustc --print target-libdir --target wasm32-unknown-unknown)
 
-.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests slow-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate measure suites verdicts explored tables lessons slurm wheel \
+.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests slow-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate vectors measure suites verdicts explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -206,6 +206,9 @@ validate: ## Measure every comparison of the validation and write its table into
 	$(CARGO) build --release --locked --quiet --bin bluewater-validate
 	{ printf '# All comparisons\n\nWritten by `make validate`; [what is compared with what](validation.md).\n'; \
 		$(TARGET)/release/bluewater-validate || test $$? = 1; } > docs/validation-table.md
+
+vectors: ## Write the test vectors of all disciplines into crates/aqm/vectors
+	BLUEWATER_UPDATE_VECTORS=1 $(CARGO) test --locked --quiet --package bluewater-aqm --test aqm-tests vectors::
 
 measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its tables into docs/
 	$(BIN)/bluewater reproduce cmu/summary --out $(OUT)/measure

@@ -9,6 +9,7 @@ mod no_alloc;
 mod oracle;
 mod pages;
 mod state;
+mod vectors;
 mod watched;
 
 /// Whether a queue discipline is to be tried: all are, unless `BLUEWATER_ONLY` names one.
