@@ -8,7 +8,7 @@ use link::Impair;
 use link::impair::Loss;
 use scenario::error::Complaint;
 use scenario::event::{self, When};
-use scenario::network::{LinkSpec, Topology};
+use scenario::network::{Edge, LinkSpec, Topology};
 use scenario::text::Text;
 use scenario::traffic::{
     self as keys, Exponential, Finite, Offer, Pareto, Periodic, Schedule, Sizes, Spread,
@@ -204,7 +204,8 @@ pub(crate) fn flows(
     wires: Vec<Option<u32>>,
 ) -> Result<Flows, Complaint> {
     let (seed, end) = (scenario.seed, scenario.duration.0.as_nanos());
-    let mut paths = Paths { topology, wires, table: Vec::new(), known: HashMap::new() };
+    let highest = highest_rates(scenario, topology);
+    let mut paths = Paths { topology, wires, highest, table: Vec::new(), known: HashMap::new() };
     let (mut groups, mut setups) = (Vec::new(), Vec::new());
     for (g, spec) in scenario.traffic.iter().enumerate() {
         groups.push(group(spec, end, setups.len() as u32));
@@ -220,7 +221,8 @@ pub(crate) fn flows(
             }
             let mut rng = stream(seed, Stream::Setup, number);
             let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
-            let (out, back) = (paths.of(a, b)?, paths.of(b, a)?);
+            let ((out, rate), (back, _)) = (paths.of(a, b)?, paths.of(b, a)?);
+            check_numbers(spec, g, rate, end)?;
             let start = start(spec, k, rng.uniform()).as_nanos();
             let start = start.saturating_add(arrivals.as_mut().map_or(0, Arrivals::next));
             let app = stream(seed, Stream::App, number);
@@ -235,6 +237,44 @@ pub(crate) fn flows(
         }
     }
     Ok(Flows { groups, setups, paths: paths.table })
+}
+
+/// The highest rate of each link at any time, bit/s.
+fn highest_rates(scenario: &Scenario, topology: &Topology) -> Vec<u64> {
+    let changes = scenario.event.iter().flat_map(|event| &event.changes);
+    let changed = changes.map(|change| match change {
+        event::Change::Rate(_, rate) => rate.bits_per_second(),
+        _ => 0,
+    });
+    let changed = changed.max().unwrap_or(0);
+    let highest = |edge: &Edge| match &edge.sending.rates {
+        Some(rates) => rates.steps().iter().map(|step| step.1).max().unwrap_or(0),
+        None => edge.rate.bits_per_second(),
+    };
+    topology.links.iter().map(|edge| highest(edge).max(changed)).collect()
+}
+
+/// Refuses a flow of group `g` that could send more packets until `end` (ns) than have numbers, over a path
+/// that never carries more than `rate` (bit/s).
+fn check_numbers(spec: &TrafficSpec, g: usize, rate: u64, end: u64) -> Result<(), Complaint> {
+    let rate = match (&spec.transport, &spec.app) {
+        (keys::Transport::Trace(_), _) | (_, keys::App::Finite(_)) => return Ok(()),
+        (keys::Transport::Cbr(cbr), _) => {
+            let later = cbr.rates.iter().map(|(_, rate)| rate.0);
+            later.fold(cbr.rate.0, Rate::max).bits_per_second()
+        }
+        _ => rate,
+    };
+    let packet = spec.group.packet_bytes().unwrap_or(1000);
+    let time = stop(spec, end).min(end).saturating_sub(spec.group.start.0.from.as_nanos());
+    let packets = u128::from(rate) * u128::from(time) / 8_000_000_000 / u128::from(packet);
+    if packets < u128::from(u32::MAX) {
+        return Ok(());
+    }
+    let problem = format!("a flow of traffic[{g}] could send {packets} packets of {packet} bytes");
+    let allowed = format!("fewer than {} a flow, as packets have 32-bit numbers", u32::MAX);
+    let hint = "a shorter duration, or `stop` in the group, or a larger `packet`";
+    Err(Complaint::wrong("duration", problem).allowed(allowed).hint(hint))
 }
 
 /// Flows that come one after another, as a Poisson process.
@@ -317,27 +357,31 @@ struct Paths<'a> {
     topology: &'a Topology,
     /// The number of each link's wire, if that impairs packets.
     wires: Vec<Option<u32>>,
+    /// The highest rate of each link, bit/s.
+    highest: Vec<u64>,
     table: Vec<u32>,
-    known: HashMap<(usize, usize), u32>,
+    known: HashMap<(usize, usize), (u32, u64)>,
 }
 
 impl Paths<'_> {
-    fn of(&mut self, from: usize, to: usize) -> Result<u32, Complaint> {
-        if let Some(&at) = self.known.get(&(from, to)) {
-            return Ok(at);
+    /// Where a path is in the table, and the highest rate that all of it carries, bit/s.
+    fn of(&mut self, from: usize, to: usize) -> Result<(u32, u64), Complaint> {
+        if let Some(&known) = self.known.get(&(from, to)) {
+            return Ok(known);
         }
         let route = self
             .topology
             .route(from, to)
             .ok_or_else(|| Complaint::wrong("traffic", "there is no route between its nodes"))?;
-        let at = self.table.len() as u32;
+        let (at, mut rate) = (self.table.len() as u32, u64::MAX);
         for link in route {
+            rate = rate.min(self.highest[link as usize]);
             self.table.push(link);
             self.table.extend(self.wires[link as usize]);
         }
         self.table.push(END);
-        self.known.insert((from, to), at);
-        Ok(at)
+        self.known.insert((from, to), (at, rate));
+        Ok((at, rate))
     }
 }
 
@@ -427,6 +471,56 @@ mod tests {
     use scenario::Scenario;
 
     use super::*;
+
+    /// What is said of a flow that sends at 100 Gb/s for `duration`, with these keys of its group.
+    fn refused(duration: &str, group: &str) -> Option<String> {
+        let text = format!(
+            r#"
+            duration = "{duration}"
+            [[link]]
+            from = "a"
+            to = "R"
+            rate = "400gbit"
+            delay = "1ms"
+            [[link]]
+            from = "R"
+            to = "b"
+            rate = "100gbit"
+            delay = "1ms"
+            [[queue]]
+            link = "R->b"
+            aqm = "droptail"
+            buffer = "100p"
+            [[traffic]]
+            from = ["a"]
+            to = ["b"]
+            flows = 1
+            packet = "1500B"
+            {group}
+            "#
+        );
+        let scenario = Scenario::from_toml(&text, "x").unwrap();
+        let topology = scenario.topology().unwrap();
+        let wires = vec![None; topology.links.len()];
+        let complaint = flows(&scenario, &topology, wires).err()?;
+        assert_eq!(complaint.key, "duration");
+        Some(complaint.problem)
+    }
+
+    #[test]
+    fn a_flow_of_more_packets_than_have_numbers_is_refused() {
+        assert_eq!(refused("515s", "transport = \"cubic\""), None);
+        let problem = refused("516s", "transport = \"cubic\"").unwrap();
+        assert!(problem.contains("4300000000 packets of 1500 bytes"), "{problem}");
+        assert_eq!(refused("516s", "transport = \"cubic\"\nstart = \"1s\""), None);
+        assert_eq!(refused("516s", "transport = \"cubic\"\nstop = \"500s\""), None);
+        let finite = "transport = \"cubic\"\napp = \"finite\"\nsize = \"1MB\"";
+        assert_eq!(refused("600s", finite), None);
+        assert_eq!(refused("600s", "transport = \"cbr\"\nrate = \"80gbit\""), None);
+        assert!(refused("600s", "transport = \"cbr\"\nrate = \"90gbit\"").is_some());
+        let later = "transport = \"cbr\"\nrate = \"1gbit\"\nrates = [[\"1s\", \"90gbit\"]]";
+        assert!(refused("600s", later).is_some());
+    }
 
     #[test]
     fn groups_of_one_identity_are_the_same_flows_to_queues() {

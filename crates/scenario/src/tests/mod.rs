@@ -315,3 +315,40 @@ fn a_scenario_without_a_queue_has_nothing_to_say() {
     let e = fails("duration = \"1s\"\n[network]\npreset = \"feng\"\n");
     assert!(e.key == "queue" && e.hint.contains("droptail"), "{e}");
 }
+
+/// So many links in a row, the first with a queue, or all.
+fn row_of(links: usize, all: bool, head: &str, flows: u32) -> String {
+    let link = |i: usize| {
+        let queue = format!(
+            "[[queue]]\nlink = \"n{i}->n{}\"\naqm = \"droptail\"\nbuffer = \"10p\"\n",
+            i + 1
+        );
+        format!(
+            "[[link]]\nfrom = \"n{i}\"\nto = \"n{}\"\nrate = \"10mbit\"\ndelay = \"1ms\"\n{}",
+            i + 1,
+            if all || i == 0 { &queue } else { "" }
+        )
+    };
+    let links: String = (0..links).map(link).collect();
+    let group = "[[traffic]]\nfrom = [\"n0\"]\nto = [\"n1\"]\ntransport = \"sack\"";
+    format!("{head}\n{links}{group}\nflows = {flows}\n")
+}
+
+#[test]
+fn what_takes_too_long_for_so_many_links_is_refused_with_the_longest_time() {
+    let days = |days: u32| format!("duration = \"{}s\"", days * 86_400);
+    assert!(Scenario::from_toml(&row_of(500, false, &days(51), 1), "x").is_ok());
+    // 1000 links, there and back: events after 52 days could not be told from earlier ones.
+    let e = fails(&row_of(500, false, &days(60), 1));
+    assert_eq!(e.key, "duration");
+    assert!(e.allowed.contains("4503599") && e.allowed.contains("links"), "{e}");
+}
+
+#[test]
+fn queues_that_count_too_many_flows_are_refused_before_memory_is_taken() {
+    let head = "duration = \"1s\"";
+    assert!(Scenario::from_toml(&row_of(40, true, head, 4_000_000), "x").is_ok());
+    let e = fails(&row_of(400, true, head, 4_000_000));
+    assert_eq!(e.key, "queue");
+    assert!(e.problem.contains("400 queues that count 4000000 flows need 8"), "{e}");
+}

@@ -183,6 +183,18 @@ mod tests {
         assert_eq!(list.time(), horizon);
     }
 
+    /// A scenario that is longer would lose events without a word.
+    #[test]
+    fn the_horizon_is_the_one_that_scenarios_are_checked_against() {
+        for links in [1, 2, 3, 4, 7, 8, 30, 1000, 1023, 1024, 10_000] {
+            for flows in [1, 2, 3, 100, 4096, 4097, 100_000] {
+                let promised = scenario::horizon(links, flows);
+                let list = EventList::new(links as usize, flows as usize);
+                assert_eq!(list.horizon(), promised, "{links} links, {flows} flows");
+            }
+        }
+    }
+
     #[test]
     fn a_million_flows_leave_hours_of_time() {
         let list = EventList::new(30, 1_000_000);
