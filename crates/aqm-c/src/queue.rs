@@ -109,6 +109,11 @@ impl Queue {
         let [mut rng, mut other] = STREAMS.map(|stream| Rng::new(seed, stream));
         let queue = AnyQdisc::build(discipline, &settings, &env, &mut rng)
             .map_err(|error| explain(discipline, &settings, error))?;
+        if let Some((key, value)) = settings.iter().find(|(k, v)| *k == "ack_filter" && *v != "off")
+        {
+            let hint = "packets do not say here what they acknowledge";
+            return Err(hinted(wrong(&format!("{discipline}: {key}"), value, "off"), hint));
+        }
         let (hash, dropped) = (FlowHash::new(&mut other), VecDeque::new());
         Ok(Self { queue, rng, hash, now, arrivals: 0, dropped, broken: false })
     }

@@ -53,6 +53,8 @@ static void misuse(void) {
     SAYS("codel: preset = windows: not allowed; allowed: linux");
     CHECK(aqm_new("red", "min_th=50%,max_th=20%", LINK, 1, 0) == NULL);
     MENTIONS("red: max_th = 20%: not allowed; allowed: ");
+    CHECK(aqm_new("cake", "ack_filter=on", LINK, 1, 0) == NULL);
+    SAYS("cake: ack_filter = on: not allowed; allowed: off; hint: packets do not say here what they acknowledge");
     CHECK(aqm_new("codel", "", "rate=20mbit", 1, 0) == NULL);
     SAYS("link: buffer: missing; write buffer=1000p");
     CHECK(aqm_new("codel", "", "rate=20,buffer=10p", 1, 0) == NULL);
