@@ -121,7 +121,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
     if len(trips) > 1:
         left = [duration_text(each / 2 - trips[0] / 3) for each in trips]
         access = {"access_delay": left, "left": len(trips), "right": 1}
-    today = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
+    today: dict[str, Any] = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
     if setup.ecn_timeout:
         today["ecn_timeout"] = True
     made = {
