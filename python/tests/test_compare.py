@@ -93,6 +93,31 @@ def test_the_help_lists_each_tcp_and_each_is_taken(command: str, tmp_path: Path)
             bluewater.advise(transport="cubik", out=tmp_path, progress=False)
 
 
+@pytest.mark.parametrize("transport", ["quinn", "quinn:newreno", "noq:cubic"])
+def test_quic_is_compared_with_the_controller_that_is_named(transport: str, tmp_path: Path) -> None:
+    made = bluewater.compare(["codel"], transport=transport, **SMALL, out=tmp_path, progress=False)
+    assert made.runs["throughput_bps"][0] > 4e6
+    assert made.table("flows")["transport"].unique().to_list() == [transport.partition(":")[0]]
+    assert f" {transport} flows" in Setup(transport=transport).title
+
+
+@pytest.mark.parametrize(
+    ("wish", "key", "hint"),
+    [
+        ({"transport": "quinn:bbr"}, "--transport", "pacing rate"),
+        ({"transport": "noq:bbr3"}, "--transport", "no run could be repeated"),
+        ({"transport": "quinn", "preset": "linux"}, "--preset", "leave it out"),
+    ],
+)
+def test_what_a_quic_stack_cannot_be_says_why(
+    wish: Any, key: str, hint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        bluewater.compare(["codel"], **wish, out=tmp_path, progress=False)
+    assert refused.value.key == key
+    assert hint in (refused.value.hint or "")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_for_all_that_can_have_it(preset: str) -> None:
     made = scenario(Setup(transport="cubic", preset=preset, against=("reno:2", "sack", "web:3")))

@@ -18,15 +18,19 @@ pub struct Makers {
     pub crates: &'static [&'static str],
     /// Libraries of others whose version counts.
     pub libraries: &'static [&'static str],
+    /// Libraries of those libraries whose version counts as well.
+    pub beneath: &'static [&'static str],
     /// Libraries whose version does not, each with the reason.
     pub uncounted: &'static [(&'static str, &'static str)],
 }
 
 /// What a simulated run, and a generated trace, is made by.
 pub const SIMULATOR: Makers = Makers {
-    crates: &["aqm", "link", "scenario", "sim", "trace", "wire", "py"],
-    libraries: &["hashbrown", "libm", "rand_core", "rand_pcg"],
+    crates: &["aqm", "link", "scenario", "sim", "trace", "wire", "quic", "py"],
+    libraries: &["hashbrown", "libm", "noq-proto", "quinn-proto", "rand_core", "rand_pcg"],
+    beneath: &["chacha20", "rand"],
     uncounted: &[
+        ("bytes", "holds what is sent"),
         ("etherparse", "writes headers into captures"),
         ("libc", "tells the memory that is used"),
         ("pyo3", "hands columns over"),
@@ -42,6 +46,7 @@ pub const SIMULATOR: Makers = Makers {
 pub const GATEWAY: Makers = Makers {
     crates: &["aqm", "link", "scenario", "sim", "trace", "wire", "gateway"],
     libraries: &["hashbrown", "libm", "rand_core", "rand_pcg", "nix", "rtrb", "signal-hook"],
+    beneath: &[],
     uncounted: &[
         ("caps", "gives rights up"),
         ("clap", "reads the command line"),
@@ -106,7 +111,7 @@ pub fn of(makers: &Makers, root: &Path) -> io::Result<Fingerprint> {
     }
     let lock = root.join("Cargo.lock");
     let text = fs::read_to_string(&lock)?;
-    for library in makers.libraries {
+    for library in makers.libraries.iter().chain(makers.beneath) {
         let versions = versions(&text, library);
         if versions.is_empty() {
             return Err(told(&lock, &format!("no version of {library}")));

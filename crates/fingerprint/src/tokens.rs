@@ -39,13 +39,16 @@ pub(crate) struct Module {
 /// Adds a file; gives the modules that it has in files of their own.
 pub(crate) fn add(text: &str, module: &Module, hash: &mut Hash) -> Result<Vec<Module>, String> {
     let tokens: TokenStream = text.parse().map_err(|e| format!("not Rust: {e}"))?;
-    let mut walk = Walk { hash, below: Vec::new(), sentences: module.sentences };
+    let beside = module.file.parent().unwrap_or(Path::new(""));
+    let mut walk = Walk { hash, beside, below: Vec::new(), sentences: module.sentences };
     walk.stream(tokens, &module.folder)?;
     Ok(walk.below)
 }
 
 struct Walk<'a> {
     hash: &'a mut Hash,
+    /// The folder of the file itself.
+    beside: &'a Path,
     below: Vec<Module>,
     sentences: bool,
 }
@@ -54,6 +57,7 @@ impl Walk<'_> {
     fn stream(&mut self, tokens: TokenStream, folder: &Path) -> Result<(), String> {
         let mut tokens = tokens.into_iter().peekable();
         let mut compared = false;
+        let mut path = None;
         while let Some(token) = tokens.next() {
             let after = std::mem::replace(&mut compared, is_one_of(Some(&token), "=|"));
             match &token {
@@ -72,7 +76,8 @@ impl Walk<'_> {
                             tokens.next();
                             skip_item(&mut tokens);
                         }
-                        _ => {
+                        other => {
+                            path = other.and_then(path_of).or(path);
                             self.token(token, folder)?;
                             if let Some(bang) = inner {
                                 self.token(bang, folder)?;
@@ -82,7 +87,7 @@ impl Walk<'_> {
                 }
                 TokenTree::Ident(word) if word == "mod" => {
                     self.token(token, folder)?;
-                    self.module(&mut tokens, folder)?;
+                    self.module(&mut tokens, folder, path.take())?;
                 }
                 _ => self.token(token, folder)?,
             }
@@ -90,8 +95,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What follows `mod`: a name, then a body here or a file.
-    fn module(&mut self, tokens: &mut Peekable<IntoIter>, folder: &Path) -> Result<(), String> {
+    /// What follows `mod`: a name, then a body here or a file, which `path` may name.
+    fn module(
+        &mut self,
+        tokens: &mut Peekable<IntoIter>,
+        folder: &Path,
+        path: Option<String>,
+    ) -> Result<(), String> {
         let Some(TokenTree::Ident(name)) = tokens.next_if(|t| matches!(t, TokenTree::Ident(_)))
         else {
             return Ok(()); // `mod` of a macro
@@ -101,7 +111,10 @@ impl Walk<'_> {
         if let Some(TokenTree::Group(body)) = tokens.next_if(|t| matches!(t, TokenTree::Group(_))) {
             return self.group(&body, &own);
         }
-        let files = [own.with_extension("rs"), own.join("mod.rs")];
+        let files = match path {
+            Some(path) => vec![self.beside.join(path)],
+            None => vec![own.with_extension("rs"), own.join("mod.rs")],
+        };
         let Some(file) = files.into_iter().find(|file| file.exists()) else {
             return Err(format!("there is no file of the module {name}"));
         };
@@ -150,17 +163,22 @@ fn is_sentence(literal: &str) -> bool {
         && words.windows(2).any(|two| two.iter().all(|word| is_word(word)))
 }
 
-/// The attribute in these brackets: its text if it is `cfg(test)`, else its first word.
+/// The attribute in these brackets: its text if it is `cfg(test)` or names a path, else its first word.
 fn attribute(token: Option<&TokenTree>) -> Option<String> {
     let TokenTree::Group(group) = token? else { return None };
     if group.delimiter() != Delimiter::Bracket {
         return None;
     }
     let text: String = group.stream().to_string().split_whitespace().collect();
-    if text == "cfg(test)" {
+    if text == "cfg(test)" || path_of(&text).is_some() {
         return Some(text);
     }
     group.stream().into_iter().next().map(|first| first.to_string())
+}
+
+/// The path in the text of an attribute `path`.
+fn path_of(attribute: impl AsRef<str>) -> Option<String> {
+    attribute.as_ref().strip_prefix("path=\"")?.strip_suffix('"').map(String::from)
 }
 
 /// Whether an item is next, and not a field or a statement, whose end is not as plain to see.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fingerprint::{GATEWAY, Makers, SIMULATOR, of};
 
-const ONE: Makers = Makers { crates: &["one"], libraries: &["libm"], uncounted: &[] };
+const ONE: Makers =
+    Makers { crates: &["one"], libraries: &["libm"], beneath: &["rand"], uncounted: &[] };
 
 const LIB: &str = r#"
 //! A crate.
@@ -17,6 +18,7 @@ mod tests;
 "#;
 const BELOW: &str = "pub(crate) const HALF: f64 = 0.5;\n";
 const LOCK: &str = "[[package]]\nname = \"libm\"\nversion = \"0.2.1\"\n\n\
+                    [[package]]\nname = \"rand\"\nversion = \"0.9.1\"\n\n\
                     [[package]]\nname = \"serde\"\nversion = \"1.0.1\"\n";
 
 /// A workspace of one crate; the hash after these files were put in place of its own.
@@ -73,10 +75,22 @@ fn what_the_compiler_sees_changes_it() {
         assert_eq!(new, text.contains("mod tests"), "{text}");
     }
     assert!(seen.insert(hash(&[("crates/one/src/below.rs", "pub(crate) const HALF: f64 = 0.6;")])));
-    assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace("0.2.1", "0.2.2"))])));
+    for [old, new] in [["0.2.1", "0.2.2"], ["0.9.1", "0.9.2"]] {
+        assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace(old, new))])));
+    }
     // A registry's library, and one of the same version that is patched.
     let registry = "\"0.2.1\"\nsource = \"registry\"\nchecksum = \"00ff\"";
     assert!(seen.insert(hash(&[("Cargo.lock", &LOCK.replace("\"0.2.1\"", registry))])));
+}
+
+/// Two modules may be of one file.
+#[test]
+fn a_file_that_a_path_names_counts() {
+    let text = format!("{LIB}#[path = \"shared.rs\"]\nmod again;");
+    let with = |shared| {
+        hash(&[("crates/one/src/lib.rs", &text[..]), ("crates/one/src/shared.rs", shared)])
+    };
+    assert_ne!(with("const A: u8 = 1;"), with("const A: u8 = 2;"));
 }
 
 #[test]
@@ -93,7 +107,7 @@ fn what_is_said_to_people_changes_nothing() {
     ] {
         assert_eq!(with(one), with(other), "{one}");
     }
-    let gateway = Makers { crates: &["gateway"], libraries: &[], uncounted: &[] };
+    let gateway = Makers { crates: &["gateway"], libraries: &[], beneath: &[], uncounted: &[] };
     let of_gateway = |text: &str| {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("crates/gateway/src")).unwrap();

@@ -125,12 +125,13 @@ fn unit(kind: Kind) -> &'static str {
     }
 }
 
-/// The transports, and of each whether it is TCP, and whether what becomes of its packets changes what
-/// it sends.
+/// The transports, and of each whether it is TCP, or QUIC, and whether what becomes of its packets changes
+/// what it sends.
 fn transports<'py>(py: Python<'py>, one_of: &Value) -> PyResult<Bound<'py, PyList>> {
     let list = words(py, one_of)?;
     for (entry, name) in list.iter().zip(TransportName::ALL) {
         entry.set_item("tcp", matches!(name.kind(), Carrier::Tcp(_)))?;
+        entry.set_item("quic", matches!(name.kind(), Carrier::Quic))?;
         entry.set_item("answers", name.kind().answers())?;
     }
     Ok(list)

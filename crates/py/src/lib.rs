@@ -242,6 +242,8 @@ mod _core {
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         own::provide();
+        #[cfg(feature = "quic")]
+        quic::register();
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 //! | [`app`] | what is carried |
 //! | [`simulation`] | the loop |
 //! | [`control`] | congestion controllers that are brought along |
+//! | [`stack`] | protocol stacks that are brought along |
 //! | [`capture`] | the captures that a scenario names |
 //! | `watch` | what congestion controls do, looked at from outside |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
@@ -27,6 +28,7 @@ pub mod run;
 mod series;
 mod setup;
 pub mod simulation;
+pub mod stack;
 pub mod transport;
 mod watch;
 

@@ -45,6 +45,7 @@ proptest! {
 
     #[test]
     fn scenarios_balance_their_accounts_and_repeat(bytes in bytes()) {
+        quic::register();
         check_run(&scenario(&mut Draw(&bytes)));
     }
 }
@@ -52,6 +53,7 @@ proptest! {
 /// The generator is worth something: most of what it makes can be run.
 #[test]
 fn most_generated_scenarios_run() {
+    quic::register();
     let mut rng = aqm::Rng::new(1, 0);
     // A fifth or so; how many just these draws give changes with each new transport or discipline.
     let ran = (0..1000)

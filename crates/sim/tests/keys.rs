@@ -14,6 +14,7 @@ const QUEUES: [&str; 3] = [
 
 /// Everything of a result but the time it took.
 fn outcome(text: &str) -> Result<String, String> {
+    quic::register();
     let scenario = Scenario::from_toml(text, "x").map_err(|e| e.to_string())?;
     let done = Run::new(scenario, text, "x").map_err(|e| e.to_string())?.finish();
     Ok(done.decision_hash)
@@ -115,6 +116,10 @@ const GROUPS: &[Row] = &[
     ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
     ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),
     ("transport = \"tfrc\"\nflows = 4", "equation_clock", "\"1s\""),
+    ("transport = \"quinn\"\nflows = 3", "control", "\"newreno\""),
+    ("transport = \"quinn\"\nflows = 3", "transport", "\"noq\""),
+    ("transport = \"quinn\"\nflows = 3", "packet", "\"1500B\""),
+    ("transport = \"quinn\"\nflows = 3", "ecn", "false"),
     ("transport = \"ledbat\"", "target", "\"20ms\""),
     ("transport = \"ledbat\"", "gain", "0.5"),
     ("transport = \"scream\"\nflows = 40", "min_rate", "\"20kbit\""),

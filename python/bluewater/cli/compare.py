@@ -43,7 +43,7 @@ from bluewater.study.comparison.compare import FLOWS, Setup
 from bluewater.study.comparison.delays import table as delay_table
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.scenario import parsed
-from bluewater.study.scenarios.tcp import PRESETS, TCPS
+from bluewater.study.scenarios.tcp import PRESETS, STACKS, TCPS
 from bluewater.text import number
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def add(app: typer.Typer) -> None:
     "bluewater compare blue red --buffer 100kB --no-ecn --duration 60s --reps 5",
     "bluewater compare sfb red --against cbr:10mbit --set queue.0.params.ecn=false",
     "bluewater compare cake fq-codel red --rate 50mbit --transport cubic --preset modern",
+    "bluewater compare codel cake dualpi2 --rate 20mbit --flows 4 --transport quinn:cubic",
     "bluewater compare droptail codel --rate 20mbit --flows 10 --delays",
     "bluewater compare red blue --reps 10 --table table.tex --picture figure.pdf --size column",
 )
@@ -88,7 +89,7 @@ def compare(
             show_default=str(Setup.rtt),
         ),
     ] = None,
-    flows: Annotated[int, typer.Option(min=1, help="Bulk TCP flows.")] = 100,
+    flows: Annotated[int, typer.Option(min=1, help="Bulk flows.")] = 100,
     buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "30s",
     warmup: Annotated[
@@ -102,7 +103,8 @@ def compare(
         str,
         typer.Option(
             help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's. `python:FILE:CLASS` is TCP "
-            "with your own congestion controller."
+            "with your own congestion controller. Or QUIC, as a stack has it: "
+            f"{', '.join(STACKS)}, with its controller as in quinn:newreno."
         ),
     ] = "sack",
     preset: Annotated[

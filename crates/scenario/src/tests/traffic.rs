@@ -82,6 +82,11 @@ fn idle_keys_are_refused() {
         ("prague", "ecn = true\npacing = false\nmin_window = 2", "min_window", "two packets"),
         ("cubic", "reference_rtt = \"25ms\"", "reference_rtt", "prague"),
         ("sack", "quick_acks = true", "quick_acks", "delayed_ack"),
+        ("cubic", "control = \"cubic\"", "control", "for QUIC only"),
+        ("noq", "window = \"9p\"", "window", "for TCP, window only"),
+        ("quinn", "packet = \"1000B\"", "packet", "1228B … 65535B"),
+        ("quinn", "app = \"web\"", "app", "infinite, finite"),
+        ("noq", "control = \"bbr\"", "control", "cubic, newreno"),
         ("cbr", "rate = \"1mbit\"\npreset = \"linux\"", "preset", "for TCP only"),
         (
             "sack",
@@ -97,6 +102,29 @@ fn idle_keys_are_refused() {
     }
     let e = with("\"sack\"", "\"sack\"\nobjects = 3");
     assert!(e.hint.contains("app = \"infinite\""), "{e}");
+}
+
+#[test]
+fn quic_has_the_defaults_of_its_stacks() {
+    for (more, packet, ecn) in [("", 1228, true), ("packet = \"1500B\"\necn = false", 1500, false)]
+    {
+        let text = GOOD.replace("\"sack\"", &format!("\"quinn\"\n{more}"));
+        let scenario = Scenario::from_toml(&text, "x").unwrap_or_else(|e| panic!("{e}"));
+        let group = &scenario.traffic[0].group;
+        assert_eq!((group.packet_bytes(), group.ecn), (Some(packet), ecn));
+    }
+}
+
+/// They exist, but not in a form that would be theirs, or could be repeated.
+#[test]
+fn a_controller_that_is_left_out_says_why() {
+    for (control, part) in
+        [("bbr", "pacing rate"), ("bbr3", "no run could be repeated"), ("newrenoo", "`newreno`")]
+    {
+        let e = with("\"sack\"", &format!("\"noq\"\ncontrol = \"{control}\""));
+        assert_eq!((&e.key[..], &e.allowed[..]), ("traffic[0].control", "cubic, newreno"), "{e}");
+        assert!(e.hint.contains(part), "{part} in: {e}");
+    }
 }
 
 #[test]
@@ -194,6 +222,7 @@ fn the_schema_says_whose_each_key_of_traffic_is() {
         ("tfrc", "discounting"),
         ("scream", "frames"),
         ("ledbat", "gain"),
+        ("quic", "control"),
         ("trace", "digest"),
         ("window", "timeout"),
         ("finite", "size"),

@@ -76,8 +76,13 @@ const PACKET_OF_PRESETS: &str = "packet = \"1500B\"";
 /// Cuts a table into the keys of all groups and those of its transport and its application.
 fn read_group(at: &Place, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
-    if !given[1] && rest.get_ref().contains_key("preset") {
-        rest.get_mut().extend(DeTable::parse(PACKET_OF_PRESETS)?.into_inner());
+    let preset = if rest.get_ref().contains_key("preset") { PACKET_OF_PRESETS } else { "" };
+    let named = rest.get_ref().get("transport").and_then(|name| name.get_ref().as_str());
+    let own = TransportName::ALL.iter().find(|known| Some(known.name()) == named);
+    for defaults in [preset, own.map_or("", |name| name.kind().defaults())] {
+        for (key, value) in DeTable::parse(defaults)?.into_inner() {
+            rest.get_mut().entry(key).or_insert(value);
+        }
     }
     let group: GroupSpec = part(&mut rest, &COMMON)?;
     let (transport, app) = (group.transport.name(), group.app.name());

@@ -23,8 +23,8 @@ pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
 pub use transport::{
-    Carrier, Cbr, EcnRule, GapsName, Ledbat, Needs, Recovery, Scream, Tcp, TcpName, TcpPreset,
-    Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
+    Carrier, Cbr, EcnRule, GapsName, Ledbat, Needs, Quic, QuicControl, Recovery, Scream, Tcp,
+    TcpName, TcpPreset, Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
 };
 
 use crate::arrivals::Files;
@@ -108,12 +108,12 @@ pub struct GroupSpec {
     /// Flows join in steps: a flow starts at its step plus `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Length of data packets on the wire, 40 … 65535 bytes; 1500 with a TCP `preset`. For a
-    /// `trace`, their mean.
+    /// Length of data packets on the wire, 40 … 65535 bytes; 1500 with a TCP `preset`, with QUIC 1228,
+    /// and no less. For a `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable; for a `trace`, also those that are not ECN-capable in
-    /// its file.
+    /// Whether data packets are ECN-capable, with QUIC unless this is false; for a `trace`, also those
+    /// that are not ECN-capable in its file.
     #[serde(default)]
     pub ecn: bool,
 }

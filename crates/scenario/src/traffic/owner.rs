@@ -11,7 +11,7 @@ pub(super) type Table<'a> = Spanned<DeTable<'a>>;
 
 /// A transport or application with keys of its own.
 pub(super) struct Owner {
-    /// The transport or application; `TCP` for its variants.
+    /// The transport or application; `TCP` and `QUIC` for those that share keys.
     pub(super) name: &'static str,
     /// In the file: `transport` or `app`.
     pub(super) choice: &'static str,
@@ -31,7 +31,11 @@ impl Owner {
     pub(super) fn new<T: JsonSchema>(choice: &'static str, words: Vec<&'static str>) -> Self {
         let (keys, required) = keys_of::<T>();
         Self {
-            name: if let [word] = words[..] { word } else { "TCP" },
+            name: match words[..] {
+                [word] => word,
+                ["quinn", ..] => "QUIC",
+                _ => "TCP",
+            },
             choice,
             words,
             schema: |generator| generator.subschema_for::<T>(),

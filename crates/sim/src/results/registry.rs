@@ -234,7 +234,7 @@ pub const QUEUES: TableSpec = TableSpec {
         real(
             &["jain"],
             "1/n … 1",
-            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows whose data crosses this queue and that have data to send all the time: `infinite` flows over TCP, `tfrc` or `window` that are there from the start of the measured window or before to its end. Empty for fewer than two such flows, and where none of them gets anything.",
+            "Jain's fairness index, (Σx)² / (n·Σx²), of the goodputs of the flows whose data crosses this queue and that have data to send all the time: `infinite` flows over TCP, `quinn`, `noq`, `tfrc` or `window` that are there from the start of the measured window or before to its end. Empty for fewer than two such flows, and where none of them gets anything.",
         ),
         count(
             &["state_bytes"],

@@ -14,6 +14,7 @@ use crate::results::table::Table;
 use crate::series::{FlowSeries, GroupSeries, Named, Series};
 use crate::setup::{Flows, flows, identities, links, queue_links, waiting};
 use crate::simulation::Simulation;
+use crate::stack;
 use crate::transport::FlowReport;
 use crate::watch::Watch;
 
@@ -111,6 +112,9 @@ impl Run {
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
         let managed = queue_links(&scenario, &topology)?;
+        for (group, spec) in scenario.traffic.iter().enumerate() {
+            stack::check(spec, group)?;
+        }
         let (links, wires) = links(&scenario, &topology, &managed)?;
         let Flows { groups, setups, paths } = flows(&scenario, &topology, wires)?;
         let named = |(spec, &link): (&QueueSpec, &usize)| Named {

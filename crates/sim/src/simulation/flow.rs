@@ -6,7 +6,7 @@ use crate::network::Network;
 use crate::transport::{Ends, FlowSetup, Seat};
 
 /// A flow: both its ends and its place.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Flow {
     pub(super) ends: Ends,

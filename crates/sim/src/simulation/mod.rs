@@ -29,7 +29,6 @@ use events::{Events, Waiting};
 use flow::Flow;
 
 /// A simulation that can be advanced and looked at.
-#[derive(Clone)]
 pub struct Simulation {
     /// Nothing before this time is left to do, ns.
     now: u64,
@@ -377,7 +376,10 @@ impl Simulation {
     /// Whose data a packet answers, if they are of the flow's present connection.
     fn answered(&mut self, packet: &Packet) -> Option<&mut Ends> {
         let Flow { ends, seat } = &mut self.flows[packet.flow as usize];
-        let answers = matches!(packet.payload, Payload::Ack { .. } | Payload::SynAck { .. });
+        let answers = matches!(
+            packet.payload,
+            Payload::Ack { .. } | Payload::SynAck { .. } | Payload::Answer
+        );
         (answers && packet.connection == seat.connection).then_some(ends)
     }
 

@@ -7,6 +7,7 @@
 pub mod cbr;
 pub mod ledbat;
 mod port;
+pub mod quic;
 pub mod scream;
 pub mod tcp;
 pub mod tfrc;
@@ -243,7 +244,7 @@ macro_rules! transports {
         }
 
         /// Both ends of a flow, of its group's transport.
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         pub(crate) enum Ends {
             $($(#[$doc])* $name($module::Ends),)*
         }
@@ -364,6 +365,8 @@ transports! {
     Tfrc: tfrc;
     /// Low extra delay background transport, always with something to send.
     Ledbat: ledbat;
+    /// QUIC, by a stack of others.
+    Quic: quic;
     /// Media whose encoder follows what the network takes.
     Scream: scream;
     /// Datagrams at a constant rate, whatever happens to them.

@@ -105,6 +105,12 @@ impl Port<'_> {
     #[inline(always)]
     pub(crate) fn address_data(&mut self) {
         self.scratch.len = self.group.packet;
+        self.address_out();
+    }
+
+    /// Addresses the scratch packet to the receiving end.
+    #[inline(always)]
+    pub(crate) fn address_out(&mut self) {
         self.address(self.seat.out);
     }
 

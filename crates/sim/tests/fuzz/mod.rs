@@ -179,6 +179,8 @@ fn traffic(
     let others = all.map(|name| name.name()).filter(|name| *name != "sack");
     let names: Vec<&str> = ["sack"].into_iter().chain(others).collect();
     let transport = d.pick(&names);
+    let quic = ["quinn", "noq"].contains(&transport);
+    let packet = if quic { packet.max(1228) } else { packet };
     let name = if back { "back" } else { "out" };
     let flows = 1 + d.below(if transport == "cbr" { 3 } else { 20 });
     let ecn = d.flag() || ["dctcp", "prague"].contains(&transport);
@@ -268,7 +270,7 @@ fn traffic(
     }
     let app = d.below(6);
     match app {
-        4 => {
+        4 if !quic => {
             let objects = 1 + d.below(5);
             let connections = 1 + d.below(objects);
             let size = d.pick(&["10p", "1B", "1p", "100kB"]);
@@ -315,6 +317,10 @@ fn traffic(
             ));
         }
         _ => {}
+    }
+    if quic {
+        line(format!("control = \"{}\"", d.pick(&["cubic", "newreno"])));
+        return;
     }
     let paced = d.flag();
     let models = ["bbr", "bbr1"].contains(&transport);

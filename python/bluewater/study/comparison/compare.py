@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bluewater.aqm import Aqm
 
-FLOWS = (*tcp.TCPS, "tfrc", "ledbat", "scream")
+FLOWS = (*tcp.TCPS, *tcp.STACKS, "tfrc", "ledbat", "scream")
 """Transports that other traffic can have."""
 _LIVE: Mapping[str, dict[str, Any]] = {"call": CALL, "game": GAME}
 AGAINST = (*FLOWS, "cbr", "web", *_LIVE)
@@ -114,14 +114,16 @@ def scenario(setup: Setup) -> dict[str, Any]:
     as the bottleneck, so that no other queue matters. Each of several round trips has its own node
     on the left; the single node on the right has the shortest.
     """
-    tcp.check(setup.transport, "--transport")
+    bulk = tcp.bulk(setup.transport, "--transport")
     trips = sorted(seconds(each, "--rtt") for each in setup.trips)
     hop = duration_text(trips[0] / 6)
     access: dict[str, Any] = {"access_delay": hop}
     if len(trips) > 1:
         left = [duration_text(each / 2 - trips[0] / 3) for each in trips]
         access = {"access_delay": left, "left": len(trips), "right": 1}
-    today = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
+    today: dict[str, Any] = {"preset": setup.preset, "packet": _TODAY} if setup.preset else {}
+    if setup.ecn_timeout:
+        today["ecn_timeout"] = True
     made = {
         "duration": setup.duration,
         "warmup": setup.warmup or duration_text(seconds(setup.duration, "--duration") / 3),
@@ -136,11 +138,10 @@ def scenario(setup: Setup) -> dict[str, Any]:
         "traffic": [
             {
                 "flows": setup.flows,
-                "transport": setup.transport,
+                **bulk,
                 "app": "infinite",
                 "start": _begin(setup),
                 "ecn": setup.ecn,
-                "ecn_timeout": setup.ecn_timeout,
                 **today,
             },
             *(_other(text, setup) for text in setup.against),
@@ -239,7 +240,10 @@ def _discipline(name: str) -> str:
 _OTHERS_RATE = re.compile(r"traffic\[([0-9]+)\]\.rate")
 
 
-_AS_OPTIONS = {"duration": "--duration", "warmup": "--warmup", "traffic[0].preset": "--preset"}
+_AS_OPTIONS = {
+    "duration": "--duration", "warmup": "--warmup", "traffic[0].preset": "--preset",
+    "traffic[0].control": "--transport",
+}  # fmt: skip
 
 
 def as_asked(error: InputError, setup: Setup, several: bool) -> InputError:

@@ -1,4 +1,4 @@
-"""The TCP variants to choose from, and modern TCP."""
+"""The TCP variants and QUIC stacks to choose from, and modern TCP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from bluewater.study.scenarios.scenario import Scenario
 
 TCPS = tuple(each["name"] for each in _core.catalog()["transports"] if each["tcp"])
 """The transports that are TCP."""
+
+STACKS = tuple(each["name"] for each in _core.catalog()["transports"] if each["quic"])
+"""The transports that are QUIC; one may name its controller, as ``quinn:cubic``."""
 
 OWN = (LANGUAGE, "rust:")
 """Prefix of the names of users' controllers."""
@@ -28,6 +31,20 @@ def check(transport: str, key: str = "transport") -> None:
     """
     if transport not in TCPS and not transport.startswith(OWN):
         raise unknown("TCP", transport, TCPS, key=key)
+
+
+def bulk(transport: str, key: str) -> dict[str, Any]:
+    """The keys of a group for TCP, or for a QUIC stack with or without its controller.
+
+    Raises:
+        InputError: There is no such TCP and no such stack.
+    """
+    stack, _, control = transport.partition(":")
+    if stack in STACKS:
+        return {"transport": stack, **({"control": control} if control else {})}
+    if transport not in TCPS and not transport.startswith(OWN):
+        raise unknown("TCP or QUIC stack", transport, (*TCPS, *STACKS), key=key)
+    return {"transport": transport}
 
 
 def preset(name: str, transport: str) -> dict[str, Any]:

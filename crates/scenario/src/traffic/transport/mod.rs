@@ -3,6 +3,7 @@
 mod cbr;
 mod ledbat;
 mod own;
+mod quic;
 mod scream;
 mod tcp;
 mod tfrc;
@@ -19,6 +20,7 @@ pub use cbr::{Cbr, GapsName};
 pub use ledbat::Ledbat;
 pub use own::TransportChoice;
 pub(in crate::traffic) use own::pattern;
+pub use quic::{Quic, QuicControl};
 pub use scream::Scream;
 pub use tcp::{EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;
@@ -77,6 +79,10 @@ names! {
     Bbr = "bbr": Carrier::Tcp(TcpName::Bbr);
     /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
     Bbr1 = "bbr1": Carrier::Tcp(TcpName::Bbr1);
+    /// QUIC as the library quinn has it: its own code for losses, pacing and congestion control.
+    Quinn = "quinn": Carrier::Quic;
+    /// QUIC as the library noq has it: its own code for losses, pacing and congestion control.
+    Noq = "noq": Carrier::Quic;
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr = "cbr": Carrier::Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
@@ -103,6 +109,8 @@ pub(in crate::traffic) trait Keys: DeserializeOwned {
     const IS_GREEDY: bool;
     /// Whether what becomes of its packets changes what it sends.
     const ANSWERS: bool;
+    /// Keys of all groups with other defaults, as in files.
+    const DEFAULTS: &'static str = "";
 
     /// From a table; whether the group gives `flows` and `packet`.
     fn read(table: Table<'_>, _given: [bool; 2]) -> Result<Self, Error> {
@@ -141,6 +149,11 @@ macro_rules! kinds {
                     $(Self::$name => ($name::CARRIES, $name::CARRIES_ONLY),)+
                 };
                 if app == AppName::Infinite || carries.contains(&app) { Ok(()) } else { Err(only) }
+            }
+
+            /// Keys of all groups with other defaults, as in files.
+            pub(super) const fn defaults(self) -> &'static str {
+                match self { Self::Tcp(_) => Tcp::DEFAULTS, $(Self::$name => $name::DEFAULTS,)+ }
             }
 
             /// Whether `infinite` flows have more to send than the network takes, at any time.
@@ -195,6 +208,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// QUIC, by a stack of others.
+    Quic;
     /// Datagrams at a constant rate.
     Cbr;
     /// TCP-friendly rate control.
