@@ -90,6 +90,10 @@ uint64_t aqm_wake_at(const aqm_queue *queue);
 /* Runs the timers that are due. Returns 0 or AQM_ERROR. */
 int aqm_wake(aqm_queue *queue, uint64_t now);
 
+/* The link has another rate, "10mbit". Returns 0 or AQM_ERROR. Disciplines that compute with
+ * the rate need it, such as red, pi, avq and csfq; those that measure delays do not. */
+int aqm_set_rate(aqm_queue *queue, const char *rate, uint64_t now);
+
 /* Reads the counts. Returns 0 or AQM_ERROR. */
 int aqm_read_stats(const aqm_queue *queue, aqm_stats *stats);
 

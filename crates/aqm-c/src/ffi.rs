@@ -179,6 +179,17 @@ pub unsafe extern "C" fn aqm_wake(queue: *mut Queue, now: u64) -> c_int {
 }
 
 /// # Safety
+/// As [`aqm_free`]; `rate` is null or a text that ends with 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aqm_set_rate(queue: *mut Queue, rate: *const c_char, now: u64) -> c_int {
+    guarded(ERROR, || {
+        // SAFETY: the caller promises it.
+        let (queue, rate) = unsafe { (queue_mut(queue)?, read("rate", rate)?) };
+        queue.set_rate(rate, now).map(|()| 0)
+    })
+}
+
+/// # Safety
 /// As [`aqm_free`]; `stats` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aqm_read_stats(queue: *const Queue, stats: *mut Stats) -> c_int {

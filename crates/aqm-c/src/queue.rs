@@ -1,13 +1,14 @@
 //! A queue that is built from text, holds cookies in place of packets, and reports errors as text.
 
 use std::collections::VecDeque;
+use std::str::FromStr;
 
 use aqm::any::BuildError;
 use aqm::param::ParamError;
-use aqm::units::Size;
+use aqm::units::{Size, TextError};
 use aqm::{
     About, AnyQdisc, CATALOG, Carried, Cause, Cx, Ecn, Env, FlowHash, FlowKey, Instant, Label,
-    Limit, Meta, Outlet, Qdisc as _, Rate, Rng, Tally,
+    Limit, Meta, Outlet, Qdisc as _, Rng, Tally,
 };
 
 /// A packet as the caller sees it: `aqm_packet` in C.
@@ -73,6 +74,7 @@ impl Carried for Held {}
 /// A queue discipline with all that it needs but a clock.
 pub struct Queue {
     queue: AnyQdisc<Held>,
+    env: Env,
     rng: Rng,
     /// For flows that the caller identifies by bytes.
     hash: FlowHash,
@@ -115,7 +117,7 @@ impl Queue {
             return Err(hinted(wrong(&format!("{discipline}: {key}"), value, "off"), hint));
         }
         let (hash, dropped) = (FlowHash::new(&mut other), VecDeque::new());
-        Ok(Self { queue, rng, hash, now, arrivals: 0, dropped, broken: false })
+        Ok(Self { queue, env, rng, hash, now, arrivals: 0, dropped, broken: false })
     }
 
     pub(crate) fn enqueue(&mut self, packet: &Packet, now: u64) -> Result<Verdict, String> {
@@ -158,6 +160,15 @@ impl Queue {
 
     pub(crate) fn wake(&mut self, now: u64) -> Result<(), String> {
         self.begin(now)?;
+        self.broken = false;
+        Ok(())
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: &str, now: u64) -> Result<(), String> {
+        let rate = parsed("rate", rate)?;
+        self.begin(now)?;
+        self.env = Env { now: self.now, rate, ..self.env };
+        self.queue.rate_changed(&self.env);
         self.broken = false;
         Ok(())
     }
@@ -274,7 +285,6 @@ fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
 
 /// The surroundings of a queue, from the text about its link.
 fn environment(link: &str, now: Instant) -> Result<Env, String> {
-    const MEAN_PACKET: &str = "1 … 65535 (bytes)";
     let (mut rate, mut buffer, mut mean, mut framing) = (None, None, None, None);
     for (key, value) in pairs(link)? {
         let place = match key {
@@ -292,33 +302,31 @@ fn environment(link: &str, now: Instant) -> Result<Env, String> {
     let missing = |key: &str, example: &str| format!("link: {key}: missing; write {key}={example}");
     let rate = rate.ok_or_else(|| missing("rate", "20mbit"))?;
     let buffer = buffer.ok_or_else(|| missing("buffer", "1000p"))?;
-    let bad = |key: &str, value: &str, allowed: &str, hint: &str| {
-        hinted(wrong(&format!("link: {key}"), value, allowed), hint)
-    };
-    let parsed: Rate =
-        rate.parse().map_err(|e: aqm::units::TextError| bad("rate", rate, e.allowed, &e.hint))?;
-    let limit = match buffer.parse() {
-        Ok(Size::Packets(n)) => Limit::packets(n),
-        Ok(Size::Bytes(n)) => Limit::bytes(n),
-        Ok(Size::OfBuffer(_) | Size::Bdp(_)) => None,
-        Err(e) => return Err(bad("buffer", buffer, e.allowed, &e.hint)),
+    let rate = parsed("link: rate", rate)?;
+    let limit = match parsed("link: buffer", buffer)? {
+        Size::Packets(n) => Limit::packets(n),
+        Size::Bytes(n) => Limit::bytes(n),
+        Size::OfBuffer(_) | Size::Bdp(_) => None,
     };
     let allowed = "1p … 16777216p (packets), or at least 28B";
-    let limit = limit.ok_or_else(|| bad("buffer", buffer, allowed, ""))?;
-    let mut env = Env { now, ..Env::new(limit, parsed) };
+    let limit = limit.ok_or_else(|| wrong("link: buffer", buffer, allowed))?;
+    let mut env = Env { now, ..Env::new(limit, rate) };
     if let Some(text) = mean {
         env.mean_packet = text
             .parse()
             .ok()
             .filter(|n| (1..=65_535).contains(n))
-            .ok_or_else(|| bad("mean_packet", text, MEAN_PACKET, ""))?;
+            .ok_or_else(|| wrong("link: mean_packet", text, "1 … 65535 (bytes)"))?;
     }
     if let Some(text) = framing {
-        env.framing = text
-            .parse()
-            .map_err(|e: aqm::units::TextError| bad("framing", text, e.allowed, &e.hint))?;
+        env.framing = parsed("link: framing", text)?;
     }
     Ok(env)
+}
+
+/// A quantity from its text.
+fn parsed<T: FromStr<Err = TextError>>(key: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: TextError| hinted(wrong(key, text, e.allowed), &e.hint))
 }
 
 /// Why there can be no such queue.

@@ -73,6 +73,7 @@ static void misuse(void) {
     CHECK(aqm_dequeue(NULL, 0, &packet) == AQM_ERROR);
     CHECK(aqm_next_dropped(NULL, &packet) == AQM_ERROR);
     CHECK(aqm_wake(NULL, 0) == AQM_ERROR);
+    CHECK(aqm_set_rate(NULL, "1mbit", 0) == AQM_ERROR);
     CHECK(aqm_wake_at(NULL) == UINT64_MAX);
     CHECK(aqm_read_stats(NULL, &stats) == AQM_ERROR);
     CHECK(aqm_flow_hash(NULL, "x", 1) == 0);
@@ -111,6 +112,23 @@ static void misuse(void) {
     CHECK(aqm_wake_at(queue) > 100000000000);
     CHECK(aqm_enqueue(queue, &packet, UINT64_MAX - 1) == AQM_ADMITTED);
     CHECK(aqm_dequeue(queue, UINT64_MAX, &packet) == 1);
+    aqm_free(queue);
+
+    /* AVQ signals by the rate: none before the link slows down. */
+    queue = aqm_new("avq", "ecn=false", "rate=1gbit,buffer=10p", 1, 0);
+    packet.len = 1000;
+    for (uint64_t ms = 1; ms <= 200; ms++) {
+        if (ms == 100) {
+            CHECK(aqm_read_stats(queue, &stats) == 0 && stats.dropped_packets[0] == 0);
+            CHECK(aqm_set_rate(queue, "1Mb", ms * 1000000) == AQM_ERROR);
+            MENTIONS("rate = 1Mb: not allowed; allowed: a rate such as 45mbit");
+            CHECK(aqm_set_rate(queue, NULL, ms * 1000000) == AQM_ERROR);
+            CHECK(aqm_set_rate(queue, "1mbit", ms * 1000000) == 0);
+        }
+        CHECK(aqm_enqueue(queue, &packet, ms * 1000000) != AQM_ERROR);
+        aqm_dequeue(queue, ms * 1000000, &packet);
+    }
+    CHECK(aqm_read_stats(queue, &stats) == 0 && stats.dropped_packets[AQM_EARLY] > 50);
     aqm_free(queue);
 
     /* A flow's hash has a key, and depends on each byte. */
