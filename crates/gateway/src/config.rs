@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 use scenario::error::did_you_mean;
+use scenario::meant;
 use toml::de::{DeTable, Error};
 use toml::{Table, Value};
 
@@ -22,6 +23,21 @@ use crate::text::text_of;
 use crate::trouble::Trouble;
 
 const OPTION: &str = "--config";
+
+/// A hint for an option that other programs call otherwise, with or without its dashes.
+pub fn called_otherwise(option: &str) -> Option<String> {
+    let (dashes, word) = match option.strip_prefix("--") {
+        Some(word) => ("--", word),
+        None => ("", option),
+    };
+    if let "rtt" | "base-rtt" = word {
+        return Some(format!("{dashes}delay is of each way: half of the round trip"));
+    }
+    let ours = meant::called(&word.replace('-', "_"))?;
+    ["rate", "delay", "buffer", "aqm"]
+        .contains(&ours)
+        .then(|| format!("did you mean {dashes}{ours}?"))
+}
 
 /// The arguments of a program with those of the file that `--config` names put before the others of
 /// its subcommand `task`, so that the others override them. A queue discipline among the others leaves
@@ -119,7 +135,8 @@ impl Config {
                 }),
                 None => {
                     let names: Vec<_> = known().filter_map(|arg| arg.get_long()).collect();
-                    let meant = did_you_mean(key, names.iter().copied());
+                    let near = || did_you_mean(key, names.iter().copied());
+                    let meant = called_otherwise(key).unwrap_or_else(near);
                     let allowed = format!("allowed: {}", names.join(", "));
                     let hint = if meant.is_empty() { allowed } else { meant };
                     Err(self.wrong(self.line_of(key, None), key, "no such option", &hint))

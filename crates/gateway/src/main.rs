@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use aqm::Duration;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use gateway::bridge::{Access, Plane, bridge};
 use gateway::control::place::SWEEP;
@@ -31,7 +31,7 @@ use gateway::shell::{self, BOUND, Out, SWEEP_UPLINK, run_bound, sweep_uplink};
 use gateway::testbed::datagrams::Blast;
 use gateway::testbed::traffic::Received;
 use gateway::testbed::{self, Plan, bench, traffic};
-use gateway::text::text;
+use gateway::text::{text, whole};
 use gateway::trouble::{Trouble, said, say};
 use gateway::{config, control, report};
 use nix::unistd::Uid;
@@ -98,7 +98,7 @@ enum Task {
     /// Receive what `bulk` sends.
     Sink {
         /// Where to listen.
-        #[arg(long, default_value_t = traffic::PORT)]
+        #[arg(long, default_value_t = traffic::PORT, value_parser = whole(0..=u16::MAX))]
         port: u16,
     },
     #[command(name = BOUND, hide = true)]
@@ -146,7 +146,7 @@ struct Shell {
     #[command(flatten)]
     run: RunOptions,
     /// Longest IP packet in bytes.
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    #[arg(long, default_value_t = 1500, value_parser = whole(1280..=9000_u32))]
     mtu: u32,
     /// Let TCP at both ends ask for ECN (tcp_ecn=1); else it only answers.
     #[arg(long)]
@@ -203,10 +203,10 @@ struct Bulk {
     /// The sink's address.
     to: IpAddr,
     /// Its port.
-    #[arg(long, default_value_t = traffic::PORT)]
+    #[arg(long, default_value_t = traffic::PORT, value_parser = whole(0..=u16::MAX))]
     port: u16,
     /// How many connections.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole(1..=u16::MAX))]
     flows: u16,
     /// How long.
     #[arg(long, default_value = "10s", value_parser = text::<Duration>)]
@@ -222,7 +222,7 @@ struct Testbed {
     #[command(flatten)]
     link: LinkOptions,
     /// How many connections.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole(0..=u16::MAX))]
     flows: u16,
     /// Congestion control: reno, cubic, bbr.
     #[arg(long, default_value = "reno")]
@@ -250,6 +250,12 @@ struct Testbed {
 
 impl Testbed {
     fn plan(&self) -> Result<Plan, Trouble> {
+        if self.flows == 0 && self.udp.is_empty() {
+            return Err(Trouble::new(
+                "--flows 0: there is nothing to send",
+                "1 or more, or --udp RATE",
+            ));
+        }
         if self.warmup >= self.duration {
             return Err(Trouble::new("--warmup leaves nothing to measure", "less than --duration"));
         }
@@ -298,7 +304,7 @@ struct RunOptions {
     #[arg(long)]
     pcapng: Option<PathBuf>,
     /// Write only one packet in this many to --pcapng.
-    #[arg(long, default_value_t = 1, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, requires = "pcapng", value_parser = whole(1..=u32::MAX))]
     sample: u32,
     /// Time between lines of the log.
     #[arg(long, default_value = "1s", value_parser = text::<Duration>)]
@@ -368,9 +374,15 @@ fn main() -> ExitCode {
 fn parsed(args: Vec<OsString>) -> Cli {
     let first = args.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"--"));
     Cli::try_parse_from(args).unwrap_or_else(|error| {
-        let bare = first && error.kind() == ErrorKind::UnknownArgument;
+        let unknown = error.kind() == ErrorKind::UnknownArgument;
         _ = error.print();
-        if bare {
+        if let (true, Some(ContextValue::String(option))) =
+            (unknown, error.get(ContextKind::InvalidArg))
+            && let Some(meant) = config::called_otherwise(option)
+        {
+            say(format!("hint: {meant}"));
+        }
+        if unknown && first {
             say("hint: the command comes first: `bluewater-gateway run --lan …` is the gateway");
         }
         said();

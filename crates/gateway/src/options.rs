@@ -13,14 +13,14 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
-use scenario::error::did_you_mean;
+use scenario::error::{meant, meant_choice, meant_parameter};
 use scenario::varies::Probability;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
 use crate::link::{Policing, Spec, SpecError};
-use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way};
+use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way, whole};
 use crate::trouble::Trouble;
 
 /// The range of `--mean-packet`, bytes.
@@ -50,10 +50,10 @@ struct Way {
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
     /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(i64::from(*MEAN_PACKETS.start())..=i64::from(*MEAN_PACKETS.end())))]
+    #[arg(long, default_value_t = 1000, value_parser = whole(MEAN_PACKETS))]
     mean_packet: u32,
     /// Seed of the random numbers of disciplines and wires; a random one if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = whole(0..=u64::MAX))]
     seed: Option<u64>,
     /// The rate over time: a file of CSV, TOML or mahimahi's lines. A buffer in bdp, and queue disciplines
     /// that know the rate, still use --rate.
@@ -91,7 +91,7 @@ struct Way {
     #[arg(long, allow_hyphen_values = true, value_parser = text::<Framing>)]
     overhead: Option<Framing>,
     /// The least that is sent, bytes with the overhead.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
+    #[arg(long, value_parser = whole(0..=MOST_MPU))]
     mpu: Option<u32>,
     /// Drop what arrives at the queue faster than this rate, or none.
     #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
@@ -335,7 +335,7 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub overhead: Option<Framing>,
     /// The shortest frame on the wire, bytes with the overhead; 0 for no such bound.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=MOST_MPU))]
+    #[arg(long, value_parser = whole(0..=MOST_MPU))]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "mpu")]
     pub mpu: Option<u32>,
     /// The rate beyond which arriving packets are dropped, or none.
@@ -349,12 +349,12 @@ pub struct Change {
 }
 
 /// The largest `--mpu`, bytes.
-const MOST_MPU: i64 = 256;
+const MOST_MPU: u32 = 256;
 
 /// Reads an mpu, or nothing.
 fn mpu<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let given = Option::<u32>::deserialize(from)?;
-    if given.is_some_and(|mpu| i64::from(mpu) > MOST_MPU) {
+    if given.is_some_and(|mpu| mpu > MOST_MPU) {
         return Err(D::Error::custom(format!("mpu: 0 … {MOST_MPU} bytes")));
     }
     Ok(given)
@@ -440,6 +440,12 @@ fn policing(
 }
 
 fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limit, Trouble> {
+    if matches!(size, Size::Bdp(_)) && round_trip == Duration::ZERO {
+        return Err(Trouble::new(
+            format!("{key} {size}: without --delay the round trip is 0s, and such a buffer empty"),
+            "--delay 10ms makes a round trip of 20ms; or a buffer in bytes (50kB) or packets (100p)",
+        ));
+    }
     let limit = match size {
         Size::Packets(n) => Limit::packets(n),
         Size::Bytes(n) => Limit::bytes(n),
@@ -463,9 +469,9 @@ fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limi
 }
 
 /// Why there can be no such link, in words.
-pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
-    let meant = |word: &str, all: Vec<&str>| {
-        let meant = did_you_mean(word, all.iter().copied());
+pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
+    let aqm = &spec.aqm;
+    let hint = |meant: String, all: &[&str]| {
         if meant.is_empty() { format!("there are {}", all.join(", ")) } else { meant }
     };
     match error {
@@ -473,19 +479,26 @@ pub(crate) fn explain(aqm: &str, error: SpecError) -> Trouble {
             format!("beyond reach: {allowed}"),
             "a lower rate, a shorter delay or a smaller buffer",
         ),
-        SpecError::Queue(BuildError::UnknownAqm) => Trouble::new(
-            format!("no queue discipline is called {aqm}"),
-            meant(aqm, CATALOG.iter().map(|e| e.name).collect()),
+        SpecError::Queue(BuildError::UnknownAqm) if aqm.contains(".py") => Trouble::new(
+            format!("{aqm}: a class in Python, which cannot run here"),
+            "try it in the simulator: `bluewater compare`",
         ),
-        SpecError::Queue(BuildError::UnknownParameter(name)) => {
-            let entry = About::of(aqm);
-            let table = entry.map_or_else(Vec::new, |e| (e.parameters)());
-            Trouble::new(
-                format!("{aqm} has no parameter {name}"),
-                meant(&name, table.iter().map(|p| p.name).collect()),
-            )
+        SpecError::Queue(BuildError::UnknownAqm) => {
+            let all: Vec<_> = CATALOG.iter().map(|e| e.name).collect();
+            let what = format!("no queue discipline is called {aqm}");
+            Trouble::new(what, hint(meant(aqm, &all), &all))
         }
-        SpecError::Queue(BuildError::Parameter(name, e)) => {
+        SpecError::Queue(BuildError::UnknownParameter(name)) => {
+            let table = About::of(aqm).map_or_else(Vec::new, |about| (about.parameters)());
+            let all: Vec<_> = table.iter().map(|parameter| parameter.name).collect();
+            let what = format!("{aqm} has no parameter {name}");
+            Trouble::new(what, hint(meant_parameter(&name, &all), &all))
+        }
+        SpecError::Queue(BuildError::Parameter(name, mut e)) => {
+            let given = spec.params.iter().rev().find(|(param, _)| *param == name);
+            if let (true, Some((_, value))) = (e.hint.is_empty(), given) {
+                e.hint = meant_choice(value, &e.allowed);
+            }
             Trouble::new(format!("{aqm}: {name}: allowed: {}", e.allowed), e.hint)
         }
         SpecError::Queue(BuildError::Config(e)) => {

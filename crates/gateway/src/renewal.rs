@@ -1,5 +1,6 @@
 //! What a gateway that runs is to write to and to be like anew: on SIGHUP its files are opened again, as they
-//! are called by then (whoever rotates logs has renamed them), and its configuration is read again. The
+//! are called by then (whoever rotates logs has renamed them), and its configuration is read again. A link of
+//! which it says the same as before stays as it is: a rotation of logs does not undo a `ctl set`. The
 //! gateway itself opens no file any more. Another process, which keeps the rights that it was started with,
 //! does it and hands over what it has opened; and it guards the ports ([`Guard`]).
 
@@ -113,7 +114,8 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
         let path = said["files"][i].as_str()?;
         Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
     };
-    Renewal { files: [file(0), file(1)], specs: links(said) }
+    let is_new = [0, 1].map(|i| said["new"][i].as_bool().unwrap_or_default());
+    Renewal { files: [file(0), file(1)], specs: links(said), is_new }
 }
 
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
@@ -142,6 +144,7 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
     }
     let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return };
     let Ok(first) = wanted() else { return };
+    let mut read = first.specs.clone();
     let ports = ports.try_into().ok();
     let mut guard = ports.and_then(|ports| Guard::new(ports, first.guarding).ok());
     loop {
@@ -165,7 +168,13 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
                 if wanted.rest != first.rest {
                     notes.push(format!("warning: SIGHUP: {ANOTHER_START}"));
                 }
-                described(&wanted.specs)
+                let specs = wanted.specs;
+                let is_new =
+                    [0, 1].map(|i| specs[i] != Spec { seed: specs[i].seed, ..read[i].clone() });
+                let mut said = described(&specs);
+                said["new"] = json!(is_new);
+                read = specs;
+                said
             }
             Err(trouble) => {
                 notes.push(warning(&trouble));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -37,6 +38,20 @@ pub fn text<T: FromStr<Err = TextError>>(text: &str) -> Result<T, String> {
         let separator = if e.hint.is_empty() { "" } else { "; " };
         format!("allowed: {}{separator}{}", e.allowed, e.hint)
     })
+}
+
+/// Reads a whole number of this range.
+pub fn whole<T>(
+    allowed: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
+where
+    T: FromStr + fmt::Display + PartialOrd + Clone + Send + Sync,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| allowed.contains(number));
+        let (least, most) = (allowed.start(), allowed.end());
+        number.ok_or_else(|| format!("allowed: a whole number, {least} … {most}"))
+    }
 }
 
 /// A quantity, or `none`.

@@ -21,7 +21,7 @@ pub struct Trouble {
 impl Trouble {
     /// Something that the user can mend.
     pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
+        Self { what: without_number(what.into()), hint: hint.into() }
     }
 
     /// An error of the system while `doing` something.
@@ -52,6 +52,15 @@ impl Trouble {
         };
         troubles.into_iter().reduce(both)
     }
+}
+
+/// Without the system's number of an error, which says nothing that its words do not.
+fn without_number(mut text: String) -> String {
+    while let Some(at) = text.find(" (os error ") {
+        let Some(end) = text[at..].find(')') else { break };
+        text.replace_range(at..=at + end, "");
+    }
+    text
 }
 
 impl fmt::Display for Trouble {
@@ -132,6 +141,7 @@ mod tests {
             let both = [Trouble::system("x", error), Trouble::system("x", system)];
             assert!(both.iter().all(|trouble| trouble.hint.contains("ulimit -n")), "{both:?}");
         }
-        assert_eq!(Trouble::system("x", io::Error::from(Errno::EPERM)).hint, "");
+        let refused = Trouble::system("x", io::Error::from(Errno::EPERM));
+        assert_eq!(refused, Trouble::new("x: Operation not permitted", ""));
     }
 }

@@ -80,7 +80,7 @@ pub fn bridge(
 fn ready<'a>(specs: &[Spec; 2], names: [&'a str; 2]) -> Result<[Named<'a>; 2], Trouble> {
     let link = |spec: &Spec| {
         let made = Link::new(spec, Layer::Ethernet, HEADER as usize);
-        made.map(drop).map_err(|e| explain(&spec.aqm, e))
+        made.map(drop).map_err(|e| explain(spec, e))
     };
     let mut wrong: Vec<_> = specs.iter().filter_map(|spec| link(spec).err()).collect();
     wrong.dedup();

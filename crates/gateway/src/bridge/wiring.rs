@@ -1,8 +1,9 @@
 //! Checks that the link is the only way between two interfaces. Wiring that leads frames past the gateway or
 //! in circles is refused; wiring that may be intended only gets a warning.
 
+use std::fs;
 use std::io;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -12,7 +13,8 @@ use std::time::Duration;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, UnixAddr, UnixCredentials, connect, getsockopt, socket,
+    AddressFamily, SockFlag, SockType, SockaddrStorage, UnixAddr, UnixCredentials, connect,
+    getsockopt, socket,
 };
 use nix::unistd::geteuid;
 
@@ -71,8 +73,16 @@ pub(crate) fn check(both: &[Named<'_>; 2], open_host: bool) -> Result<Vec<Troubl
             "name two interfaces with different networks behind them",
         ));
     }
+    for Named { name, .. } in both {
+        if !open_host && let Some(address) = in_use(name) {
+            return Err(Trouble::new(
+                format!("{name} has the address {address}, and a connection to it would break off"),
+                "reach this machine by another interface; --open-host lets it answer, and route beside the link",
+            ));
+        }
+    }
     let addressed = both.iter().filter_map(|Named { name, .. }| {
-        let address = address(name)?;
+        let address = addresses(name).into_iter().find(|address| !is_link_local(*address))?;
         let has = format!("{name} has the address {address}");
         Some(match open_host {
             true => Trouble::new(
@@ -170,18 +180,45 @@ fn past(name: &str, about: &Interface, netlink: &mut Netlink) -> Trouble {
     )
 }
 
-/// An address of an interface that others can reach it by; each has one of IPv6's link-local ones.
-fn address(name: &str) -> Option<String> {
-    let all = getifaddrs().ok()?.filter(|a| a.interface_name == name);
-    let mut reachable = all.filter_map(|one| {
-        let address = one.address?;
-        if let Some(v4) = address.as_sockaddr_in() {
-            return Some(v4.ip().to_string());
-        }
-        let v6: Ipv6Addr = address.as_sockaddr_in6()?.ip();
-        (!v6.is_unicast_link_local()).then(|| v6.to_string())
-    });
-    reachable.next()
+/// The addresses of an interface.
+fn addresses(name: &str) -> Vec<IpAddr> {
+    let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == name);
+    let ip = |address: SockaddrStorage| match address.as_sockaddr_in() {
+        Some(v4) => Some(v4.ip().into()),
+        None => Some(address.as_sockaddr_in6()?.ip().into()),
+    };
+    all.filter_map(|one| ip(one.address?)).collect()
+}
+
+/// Whether it is one that each interface has of itself.
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// The address of an interface that a connection of this machine with another one runs over, such as the one by
+/// which its user is here.
+fn in_use(name: &str) -> Option<IpAddr> {
+    let own = addresses(name);
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let tables = tables.map(|path| fs::read_to_string(path).unwrap_or_default());
+    tables.iter().flat_map(|table| table.lines()).find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, remote) = (ip(words.next()?)?, ip(words.next()?)?);
+        let is_established = words.next()? == "01";
+        (is_established && own.contains(&local) && !own.contains(&remote)).then_some(local)
+    })
+}
+
+/// The address in a column of `/proc/net/tcp`: words of 32 bits in this machine's order, and a port.
+fn ip(text: &str) -> Option<IpAddr> {
+    let (address, _) = text.split_once(':')?;
+    let word = |at: usize| u32::from_str_radix(address.get(at..at + 8)?, 16).ok();
+    let words: Vec<_> = (0..address.len() / 8).map_while(|i| word(8 * i)).collect();
+    let bytes: Vec<_> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+    if let Ok(v4) = <[u8; 4]>::try_from(&bytes[..]) {
+        return Some(v4.into());
+    }
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).to_canonical())
 }
 
 /// An interface that no other gateway forwards at as long as this is there: a name among the abstract
@@ -245,6 +282,25 @@ mod tests {
     use nix::sys::socket::{Backlog, bind, listen};
 
     use super::*;
+
+    #[test]
+    fn the_addresses_of_connections_are_read() {
+        let text = |address: IpAddr| match address {
+            IpAddr::V4(v4) => format!("{:08X}:0016", u32::from_ne_bytes(v4.octets())),
+            IpAddr::V6(v6) => {
+                let words = v6.octets();
+                let words = words.chunks(4).map(|w| u32::from_ne_bytes(w.try_into().unwrap()));
+                words.map(|word| format!("{word:08X}")).collect::<String>() + ":0016"
+            }
+        };
+        for address in ["10.1.2.3", "fd77::1"] {
+            let address = address.parse().unwrap();
+            assert_eq!(ip(&text(address)), Some(address));
+        }
+        let mapped = "::ffff:10.1.2.3".parse().unwrap();
+        assert_eq!(ip(&text(mapped)), Some("10.1.2.3".parse().unwrap()));
+        assert_eq!([ip("local_address"), ip("xyz:1"), ip("0:0")], [None; 3]);
+    }
 
     /// A process that takes the name first and lets nobody in holds nobody up. A claim of this process's own
     /// is respected.

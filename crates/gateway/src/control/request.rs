@@ -47,6 +47,8 @@ pub struct Renewal {
     pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
     /// The links' new specifications, if they could be read.
     pub(crate) specs: Option<[Spec; 2]>,
+    /// Whether they say something else than before.
+    pub(crate) is_new: [bool; 2],
 }
 
 /// A request from JSON.

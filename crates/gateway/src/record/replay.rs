@@ -151,8 +151,8 @@ impl Replay {
     /// # Errors
     /// When there is no such link.
     pub fn new(spec: &Spec) -> Result<Self, Trouble> {
-        spec.possible().map_err(|e| explain(&spec.aqm, e))?;
-        let failed = |e| explain(&spec.aqm, SpecError::Queue(e));
+        spec.possible().map_err(|e| explain(spec, e))?;
+        let failed = |e| explain(spec, SpecError::Queue(e));
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
         let period = period(spec).map_err(failed)?;
         let link = Link::managed(spec.rate, spec.shortest(), queue, rng, 0).with(&spec.sending);

@@ -362,11 +362,22 @@ impl Session {
         if let Some(specs) = &renewal.specs {
             let links = &self.forwarder.links;
             let new = [0, 1].map(|i| renewed(links[i].spec(), &specs[i], links[i].layer()));
-            for (spec, way) in new.iter().zip(DIRECTIONS) {
-                if let Some(spec) = spec {
-                    done.push(format!("{way} is {} {} {} now", spec.rate, spec.delay, spec.aqm));
+            let told = |spec: &Spec| format!("{} {} {}", spec.rate, spec.delay, spec.aqm);
+            let mut kept = Vec::new();
+            for (i, way) in DIRECTIONS.iter().enumerate() {
+                match (&new[i], renewal.is_new[i]) {
+                    (Some(spec), true) => done.push(format!("{way} is {} now", told(spec))),
+                    (Some(_), false) => {
+                        kept.push(format!(
+                            "{way} stays {}, as `ctl set` made it",
+                            told(links[i].spec())
+                        ));
+                    }
+                    (None, _) => {}
                 }
             }
+            let new = [0, 1].map(|i| new[i].clone().filter(|_| renewal.is_new[i]));
+            done.append(&mut kept);
             if new.iter().any(Option::is_some) {
                 self.become_links(new)?;
             }
@@ -402,7 +413,7 @@ impl Session {
         let prepare = |i: usize| {
             let next = specs[i]
                 .as_ref()
-                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(&spec.aqm, e)));
+                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(spec, e)));
             next.transpose()
         };
         let next = [prepare(0)?, prepare(1)?];
@@ -582,7 +593,7 @@ fn dated(line: &Value, now: u64) -> String {
 fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
     let link = |i: usize| {
         Link::new(&specs[i], ports.ends[i].layer(), ports.longest)
-            .map_err(|e| explain(&specs[i].aqm, e))
+            .map_err(|e| explain(&specs[i], e))
     };
     Ok([link(0)?, link(1)?])
 }

@@ -52,8 +52,8 @@ pub struct Out {
 
 impl Out {
     /// How it is to go out, if it is. A shell within a shell is to add to its link if it can.
-    fn find(&self, depth: u8) -> Result<Option<Way>, Trouble> {
-        let outer = depth.checked_sub(1).map(|outer| Places::new(outer).far[0]);
+    fn find(&self, places: &Places) -> Result<Option<Way>, Trouble> {
+        let outer = places.outer().map(|outer| outer.far[0]);
         if !self.wanted && outer.is_none() {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl Out {
         if let (Err(trouble), true) = (&servers, self.wanted) {
             return Err(trouble.clone());
         }
-        let uplink = self.insist(Uplink::new(way, ends))?;
+        let uplink = self.insist(Uplink::new(way, ends, places.out()))?;
         if uplink.is_some() {
             places.dns = servers.unwrap_or_default();
         }
@@ -108,8 +108,8 @@ pub fn shell(
     far: &[String],
     out: &Out,
 ) -> Result<(i32, Finished), Trouble> {
-    let mut places = Places::here();
-    let way = out.find(places.depth)?;
+    let mut places = Places::here(out.wanted);
+    let way = out.find(&places)?;
     enter_user_namespace()?;
     let (waker, wake) = waker()?;
     let terminated = terminated(&wake)?;

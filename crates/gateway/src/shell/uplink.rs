@@ -32,7 +32,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::clock::Clock;
 use crate::namespace::Namespace;
-use crate::namespace::ends::{DEVICE, Ends};
+use crate::namespace::ends::{DEVICE, Ends, UPLINK as HERE};
 use crate::netlink::Netlink;
 use crate::privilege;
 use crate::trouble::Trouble;
@@ -41,12 +41,8 @@ use crate::trouble::Trouble;
 const MAC: &str = "02:00:00:00:00:01";
 /// The far end's interface towards the way out.
 const OUT: &str = "up0";
-/// What the interfaces on this side are called, before a number.
-const HERE: &str = "bwup";
 /// Pairs of interfaces that there can be, a network of four addresses each.
 const PAIRS: u32 = 4096;
-/// The first of these networks.
-const FIRST: Ipv4Addr = Ipv4Addr::new(100, 127, 0, 0);
 
 /// How it is to go out, chosen before anything is started.
 pub(super) enum Way {
@@ -128,15 +124,15 @@ impl Drop for Uplink {
 }
 
 impl Uplink {
-    /// Opens the way out of the far end.
+    /// Opens the way out of the far end, with addresses from `first` on.
     ///
     /// # Errors
     /// When the kernel has no such interfaces or rules.
-    pub(super) fn new(way: Way, ends: &Ends) -> Result<Self, Trouble> {
+    pub(super) fn new(way: Way, ends: &Ends, first: Ipv4Addr) -> Result<Self, Trouble> {
         let failed = |e: io::Error| Trouble::system("--uplink", e);
         match way {
             Way::Nft(nft) => {
-                let alive = by_interfaces(&nft, &ends.far).map_err(failed)?;
+                let alive = by_interfaces(&nft, &ends.far, first).map_err(failed)?;
                 Ok(Self { _alive: Some(alive), pasta: None })
             }
             Way::Pasta(waiting) => {
@@ -194,12 +190,12 @@ fn ipv4_alone(interface: &str) -> io::Result<()> {
 const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 
 /// A pair of interfaces between here and the far end, and NAT at both.
-fn by_interfaces(nft: &Path, far: &Namespace) -> io::Result<UnixStream> {
+fn by_interfaces(nft: &Path, far: &Namespace, first: Ipv4Addr) -> io::Result<UnixStream> {
     let there: OwnedFd = far.run(Namespace::here)?;
     let mut netlink = Netlink::new()?;
     let number = free_pair(&mut netlink, &there)?;
     let name = format!("{HERE}{number}");
-    let address = |host: u32| IpAddr::V4((u32::from(FIRST) + 4 * number + host).into());
+    let address = |host: u32| IpAddr::V4((u32::from(first) + 4 * number + host).into());
     let index = netlink.interface(&name)?.ok_or(io::ErrorKind::NotFound)?.index;
     ipv4_alone(&name)?;
     netlink.up(index, Vec::new())?;

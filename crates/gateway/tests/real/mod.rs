@@ -17,6 +17,7 @@ mod asking;
 mod files;
 mod interfaces;
 mod links;
+mod mistakes;
 mod operator;
 mod shell;
 mod uplink;

@@ -90,8 +90,8 @@ fn a_signal_that_asks_for_something_does_not_end_a_gateway() {
 }
 
 /// Whoever rotates logs renames them and says SIGHUP: what follows is in new files that begin as the first
-/// ones. A configuration that has changed holds from then on; one that is wrong changes nothing, nor does
-/// what would need another start.
+/// ones. A configuration that has changed holds from then on, and one that has not leaves what was set; one that
+/// is wrong changes nothing, nor does what would need another start.
 #[test]
 fn files_and_configuration_are_renewed() {
     if !interfaces_allowed() {
@@ -110,6 +110,11 @@ fn files_and_configuration_are_renewed() {
         kill -HUP $run; sleep 1
         test -s {at}/log && test -s {at}/pcapng || exit 11
         write 'rate = \"20mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
+        $g ctl $name set --way up --rate 3mbit >&-; kill -HUP $run; sleep 0.7; $g ctl $name show
+        write 'rate = \"20mbit\"
+down-rate = \"7mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
+        write 'rate = \"20mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
+        $g ctl $name set --rate 20mbit >&-
         write 'rate = \"9mbut\"'; mv {at}/log {at}/log.2; kill -HUP $run; sleep 0.7; $g ctl $name show
         test -s {at}/log || exit 12
         write 'rate = \"20mbit\"
@@ -118,17 +123,18 @@ metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
     );
     let (text, errors) = well(&operated("--quiet", &script));
     let shown: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(shown.len(), 3);
-    for state in &shown {
-        for way in 0..2 {
-            let queue = &state["queues"][way];
-            assert_eq!((&queue["rate"], &queue["buffer"]), (&"20mbit".into(), &"25000B".into()));
-        }
-    }
+    let rates =
+        shown.iter().map(|state| [0, 1].map(|way| state["queues"][way]["rate"].as_str().unwrap()));
+    let new = ["20mbit", "20mbit"];
+    let set = ["3mbit", "20mbit"];
+    assert_eq!(rates.collect::<Vec<_>>(), [new, set, ["3mbit", "7mbit"], set, new, new]);
+    assert_eq!(shown[0]["queues"][0]["buffer"], "25000B");
     for words in [
         "SIGHUP: log goes on in ",
         "capture goes on in ",
         "up is 20mbit 5ms droptail now, down is 20mbit 5ms droptail now",
+        "up stays 3mbit 5ms droptail, as `ctl set` made it",
+        "SIGHUP: down is 7mbit 5ms droptail now, up stays 3mbit 5ms droptail",
         "run.toml:5: rate = \"9mbut\": ",
         "needs another start",
     ] {
@@ -488,6 +494,31 @@ fn bad_wiring_is_refused_or_said() {
         let refused = !words.contains("address");
         assert_eq!(output.status.code() == Some(2), refused, "{wiring}: {errors}");
     }
+}
+
+/// Whoever is logged in over a port would be cut off, without a way to end the gateway.
+#[test]
+fn a_port_that_carries_a_connection_of_this_machine_is_refused() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = format!(
+        "ip link set lo up; ip link add lan type veth peer name x; ip link add wan type veth peer name y
+         unshare -n sleep 60 >/dev/null 2>&1 & other=$!; trap 'kill $other $server 2>&-' EXIT; sleep 0.5
+         ip link set x netns $other
+         for i in lan wan y; do ip link set $i up; done; ip addr add 10.1.2.3/24 dev lan
+         nsenter -t $other -n sh -c 'ip addr add 10.1.2.4/24 dev x; ip link set x up'
+         nsenter -t $other -n python3 -c 'import socket
+server = socket.create_server((\"10.1.2.4\", 22)); peer = server.accept(); peer[0].recv(1)' >/dev/null 2>&1 & server=$!
+         sleep 1; exec 3<>/dev/tcp/10.1.2.4/22 || exit 11
+         run() {{ timeout -s INT 1 {GATEWAY} run --rate 1mbit --lan lan --wan wan --quiet $1 3>&-; }}
+         run; test $? = 2 || exit 12
+         run --open-host; test $? = 2 && exit 13
+         exit 0"
+    );
+    let (_, errors) = well(&in_namespace("packet", &["-c", &script]));
+    let told = "lan has the address 10.1.2.3, and a connection to it would break off";
+    assert_eq!(errors.matches(told).count(), 1, "{errors}");
 }
 
 /// However seldom it writes its log.

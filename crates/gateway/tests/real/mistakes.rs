@@ -1,0 +1,83 @@
+//! Mistakes on the command line: each is refused in the user's words. A case is a line and what its message has to
+//! contain.
+
+use std::fs;
+
+use super::{gateway, scratch};
+
+const RUN: &str = "run --lan none1 --wan none2 --rate 1mbit";
+const LAB: &str = "testbed --rate 1mbit";
+
+#[test]
+fn a_mistake_is_told_in_the_user_s_words() {
+    for (line, told) in [
+        (format!("{LAB} --mean-packet 0"), &["'0'", "allowed: a whole number, 40 … 65535"][..]),
+        (format!("{LAB} --mean-packet x"), &["'x'", "allowed: a whole number, 40 … 65535"]),
+        (format!("{LAB} --seed x"), &["'x'", "allowed: a whole number"]),
+        (format!("{LAB} --seed=-1"), &["allowed: a whole number, 0 …"]),
+        (format!("{LAB} --mpu 300"), &["'300'", "allowed: a whole number, 0 … 256"]),
+        (format!("{LAB} --flows x"), &["'x'", "allowed: a whole number, 0 … 65535"]),
+        (format!("{LAB} --flows 0"), &["--flows 0", "nothing to send", "--udp RATE"]),
+        ("bulk 127.0.0.1 --flows 0".into(), &["'0'", "allowed: a whole number, 1 … 65535"]),
+        ("bulk 127.0.0.1 --port http".into(), &["'http'", "allowed: a whole number"]),
+        (
+            "shell --rate 1mbit --mtu 100 true".into(),
+            &["'100'", "allowed: a whole number, 1280 … 9000"],
+        ),
+        (format!("{RUN} --pcapng x --sample 0"), &["'0'", "allowed: a whole number, 1 …"]),
+        (format!("{LAB} --limit 100p"), &["'--limit'", "hint: did you mean --buffer?"]),
+        (format!("{LAB} --bandwidth 1mbit"), &["'--bandwidth'", "hint: did you mean --rate?"]),
+        (format!("{LAB} --latency 5ms"), &["'--latency'", "hint: did you mean --delay?"]),
+        (format!("{LAB} --qdisc red"), &["'--qdisc'", "hint: did you mean --aqm?"]),
+        (format!("{LAB} --rtt 20ms"), &["'--rtt'", "hint: --delay is of each way"]),
+        ("ctl x set --limit 100p".into(), &["hint: did you mean --buffer?"]),
+        (
+            format!("{LAB} --buffer 1bdp"),
+            &["--buffer 1bdp", "the round trip is 0s", "--delay 10ms"],
+        ),
+        (
+            format!("{LAB} --overhead -100"),
+            &["allowed: words of tc cake", "a number from -64 to 256"],
+        ),
+        (format!("{RUN} --aqm fq"), &["called fq", "`fq-codel` shares among flows"]),
+        (format!("{RUN} --aqm tbf"), &["called tbf", "a link shapes by itself"]),
+        (format!("{RUN} --aqm fq_codel"), &["called fq_codel", "did you mean `fq-codel`?"]),
+        (format!("{RUN} --aqm own.py:Mine"), &["a class in Python", "`bluewater compare`"]),
+        (format!("{RUN} --aqm codel --param limit=5"), &["no parameter limit", "its `buffer`"]),
+        (
+            format!("{RUN} --aqm fq-codel --param flows=5"),
+            &["no parameter flows", "did you mean `queues`?"],
+        ),
+        (
+            format!("{RUN} --aqm codel --param preset=lnux"),
+            &["codel: preset", "did you mean `linux`?"],
+        ),
+        (
+            format!("{LAB} --rate-trace none.csv"),
+            &["--rate-trace none.csv: No such file or directory"],
+        ),
+        ("replay none.arr".into(), &["none.arr: No such file or directory"]),
+    ] {
+        let output = gateway(&line, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {errors}");
+        for words in told {
+            assert!(errors.contains(words), "{line}: {words}: {errors}");
+        }
+        for words in ["os error", "..=", "digit", "u32"] {
+            assert!(!errors.contains(words), "{line}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn a_key_of_another_program_is_told_with_ours() {
+    let file = scratch("mistake.toml");
+    fs::write(&file, "lan = \"a\"\nwan = \"b\"\nbandwidth = \"1mbit\"\nlimit = \"5p\"\n").unwrap();
+    let output = gateway(&format!("run --config {}", file.display()), &[]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for words in ["did you mean rate?", "did you mean buffer?"] {
+        assert!(errors.contains(words), "{errors}");
+    }
+    _ = fs::remove_file(&file);
+}
