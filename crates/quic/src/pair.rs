@@ -258,7 +258,9 @@ impl Both {
         let Some((_, connection)) = &mut side.connection else { return };
         if connection.is_drained() {
             side.connection = None;
-            side.sent.clear();
+            if self.sides.iter().all(|side| side.connection.is_none()) {
+                self.sides.iter_mut().for_each(|side| side.sent.clear());
+            }
             return;
         }
         side.due = connection.poll_timeout().map_or(u64::MAX, |due| nanos(due).max(now + 1));
