@@ -190,6 +190,14 @@ def test_every_run_has_cells_with_their_own_labels(run: cells.Run) -> None:
         assert len({cell.label for cell in found}) == len(found)
 
 
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_every_simulation_can_be_made(size: str) -> None:
+    """Planning builds each of them."""
+    planned = suite.plan(candidate("prague"), size, (1, 2))
+    assert {part.run.id for part in planned.parts} == {run.id for run in suite.RUNS}
+    assert all(len(part.keys) == 2 for part in planned.parts)
+
+
 RENO = re.compile(r'```python title="reno.py"\n(.*?)```', re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Runs in which the candidate meets other traffic: R10 to R15, R18."""
+"""Runs in which the candidate meets other traffic: R10 to R15, R18, R29."""
 
 from __future__ import annotations
 
@@ -239,3 +239,35 @@ def policer(s: Setting) -> Iterator[Cell]:
             }
             label = f"{number(tokens / 1e6)} Mb/s, {number(bdps)} BDP"
             yield Cell(label, scenarios, judge)
+
+
+def cheats(s: Setting) -> Iterator[Cell]:
+    """R29."""
+    path = Path.of(20e6, 0.04, 1)
+    length = 40.0 if s.quick else 120.0
+    for receiver in ("ack-division", "optimistic", "no-echo"):
+        marks = receiver == "no-echo"
+        if marks and not s.candidate.answers_marks:
+            yield Cell(receiver, missing="the candidate does not use marks")
+            continue
+        sender = s.candidate.with_ecn() if marks else s.candidate
+
+        def judge(found: Views) -> Iterator[Reading]:
+            # What arrives in order is no measure: some of it never arrived.
+            cheat, honest = (
+                found[each].flows("one")[0]["throughput_bps"] for each in ("cheat", "honest")
+            )
+            yield Reading("share, by an honest flow's", cheat / honest, "<=", 1.1)
+
+        other = sender.flows("other")
+        groups = {
+            "cheat": (sender.flows("one", receiver=receiver), other),
+            "honest": (sender.flows("one"), other),
+        }
+        scenarios = {
+            name: path.scenario(
+                *each, duration=length, warmup=10, aqm={"aqm": "codel"} if marks else None
+            )
+            for name, each in groups.items()
+        }
+        yield Cell(receiver, scenarios, judge)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from bluewater.study.rfc9743 import rules
+from bluewater.study.rfc9743 import measures, rules
 from bluewater.study.rfc9743.cells import Cell, Reading
 from bluewater.study.rfc9743.paths import BACK, Path
 from bluewater.study.rfc9743.senders import CUBIC, PACKET, Sender, rate
@@ -48,16 +50,7 @@ def data_centre(s: Setting) -> Iterator[Cell]:
             for name, each in groups.items()
         }
         yield Cell(f"10 Gb/s, 100 us, beside {incumbent.name}", scenarios, judge)
-    size = 256_000
-
-    def judge_incast(found: Views) -> Iterator[Reading]:
-        ideal = 32 * size * 8 / path.rate
-        slowest = found["own"].transfer("own", "time_max_s")
-        yield Reading("incast of 32: link used", 100 * ideal / slowest, ">=", 80.0, unit="%")
-
-    incast = mine.flows("own", 32, (0.0, 0.0001), app="finite", size=f"{size}B")
-    scenario = path.scenario(incast, aqm=STEP, duration=5, warmup=0, step=0.1)
-    yield Cell("10 Gb/s, 100 us, incast of 32", {"own": scenario}, judge_incast)
+    yield _incast(path, mine)
     there = Path.of(20e6, 0.04, 1)
     for part in s.some((10, 50), (10,)):
         back = {"rate": rate(there.rate / part)}
@@ -70,3 +63,19 @@ def data_centre(s: Setting) -> Iterator[Cell]:
         scenario = there.scenario(own, other, back=back)
         scenario["queue"].append({"link": BACK, "aqm": "droptail", "buffer": f"{10 * PACKET}B"})
         yield Cell(f"way back 1/{part}, with a flow on it", {"own": scenario}, judge_back)
+
+
+def _incast(path: Path, sender: Sender) -> Cell:
+    """32 flows send 1 MB each to one host at once."""
+    flows, size, step, length = 32, 1_000_000, 0.0005, 0.5
+    packets = math.ceil(size / PACKET)
+
+    def judge(found: Views) -> Iterator[Reading]:
+        sent = list(accumulate(each * step / 8 for each in found["own"].total()))
+        took = measures.first(sent, step, 0, 0.9999 * flows * packets * PACKET)
+        ideal = flows * packets * PACKET * 8 / path.rate
+        yield Reading("incast of 32: link used", 100 * ideal / took, ">=", 80.0, unit="%")
+
+    group = sender.flows("own", flows, (0.0, 0.0001), app="finite", size=f"{size}B")
+    scenario = path.scenario(group, aqm=STEP, duration=length, warmup=0, step=step)
+    return Cell("10 Gb/s, 100 us, incast of 32", {"own": scenario}, judge)

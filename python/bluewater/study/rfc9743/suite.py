@@ -59,6 +59,8 @@ RUNS: Sequence[Run] = (
     Run("R26", "Transients", "7.8", _SHOULD, "V-step, loss", changes.transients),
     Run("R27", "Path change", "7.9", _MUST, "V-step, timeouts", changes.path_change),
     Run("R28", "Data centre, way back", "7.11", _SHOULD, "V-harm, V-util", centre.data_centre),
+    Run("R29", "Receivers that cheat", "7.6", _SHOULD,
+        "share ≤ 1.1 × an honest one's", beside.cheats),
 )  # fmt: skip
 
 NOT_RUN: Mapping[str, tuple[str, str, Force, str]] = {

@@ -20,7 +20,7 @@ pub use ledbat::Ledbat;
 pub use own::TransportChoice;
 pub(in crate::traffic) use own::pattern;
 pub use scream::Scream;
-pub use tcp::{EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
+pub use tcp::{Conduct, EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;
 pub use trace::Trace;
 pub use window::Window;
