@@ -39,6 +39,15 @@ def test_harm_is_what_was_lost_of_what_one_had_alone() -> None:
     assert measures.harm_to_more(10, 12) == 0
     assert measures.harm_to_less(20, 10) == 0
     assert measures.harm_to_more(0, 0) == 0
+    # A transfer that never ends is the greatest harm.
+    assert measures.harm_to_less(20, math.inf) == 1
+    assert measures.harm_to_less(math.inf, math.inf) == 0
+
+
+def test_a_ratio_to_nothing_is_infinite() -> None:
+    assert measures.ratio(3, 2) == 1.5
+    assert measures.ratio(3, 0) == math.inf
+    assert measures.ratio(0, 0) == 1
 
 
 def test_losses_near_zero_do_no_harm() -> None:

@@ -49,7 +49,7 @@ def persistent_loss(s: Setting) -> Iterator[Cell]:
 
     def judge(found: Views) -> Iterator[Reading]:
         sent = [found[str(p)].summary["arrivals"] / (length - warmup) * path.rtt for p in losses]
-        rises = max(b / a if a else 1.0 for a, b in pairwise(sent))
+        rises = max(measures.ratio(b, a) for a, b in pairwise(sent))
         yield Reading("rate at more loss, by that at less", rises, "<=", 1.0)
         yield Reading("sent at 50 % loss", sent[-1], "<=", 4.0, unit="packets a RTT")
 
@@ -161,8 +161,7 @@ def rtt_fairness(s: Setting) -> Iterator[Cell]:
 
             def judge(found: Views, short: float = short, long: float = long) -> Iterator[Reading]:
                 view, ratio = found["own"], long / short
-                other = view.goodput("long")
-                value = view.goodput("short") / other if other else float("inf")
+                value = measures.ratio(view.goodput("short"), view.goodput("long"))
                 yield Reading("V-rtt", value, "<=", ratio, ratio**2)
                 yield rules.starving(view.series(since=30), 1.0, long)
 
@@ -251,7 +250,7 @@ def reordering(s: Setting) -> Iterator[Cell]:
     for jitter in s.some((0.005, 0.02, 0.05), (0.02,)):
 
         def judge(found: Views) -> Iterator[Reading]:
-            share = found["own"].goodput() / found["without"].goodput()
+            share = measures.ratio(found["own"].goodput(), found["without"].goodput())
             yield Reading("goodput, by that without", 100 * share, ">=", 70.0, unit="%")
 
         own = s.candidate.flows("own")

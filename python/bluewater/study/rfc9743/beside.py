@@ -257,7 +257,7 @@ def cheats(s: Setting) -> Iterator[Cell]:
             cheat, honest = (
                 found[each].flows("one")[0]["throughput_bps"] for each in ("cheat", "honest")
             )
-            yield Reading("share, by an honest flow's", cheat / honest, "<=", 1.1)
+            yield Reading("share, by an honest flow's", measures.ratio(cheat, honest), "<=", 1.1)
 
         other = sender.flows("other")
         groups = {

@@ -161,12 +161,12 @@ class View:
         table = self.result.series.filter(pl.col("queue") == QUEUE).sort("time_s")
         return [float(each) for each in table[column].to_list()]
 
-    def delay(self, group: str, column: str = "delay_mean_s") -> float:
-        """A delay of a group's packets in the bottleneck's queue, s."""
+    def delay(self, group: str) -> float:
+        """The mean wait of a group's packets in the bottleneck's queue, s."""
         table = self.result.delays.filter(
             (pl.col("group") == group) & (pl.col("kind") == "queueing") & (pl.col("queue") == QUEUE)
         )
-        return float(table[column][0] or 0.0) if table.height else 0.0
+        return float(table["delay_mean_s"][0] or 0.0) if table.height else 0.0
 
     def transfer(self, group: str, column: str) -> float:
         """A time of a group's transfers, s; infinite if none came to its end."""

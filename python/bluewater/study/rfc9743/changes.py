@@ -67,7 +67,7 @@ def wireless(s: Setting) -> Iterator[Cell]:
                 capacity = links.filter(links["wire"] == "R->B")["capacity_bps"][0]
                 share = 100 * view.goodput() / capacity
                 yield Reading("goodput of the trace", share, ">=", 70.0, unit="%")
-                mine, theirs = (each.summary["delay_p95_s"] for each in (view, cubic))
+                mine, theirs = (each.summary["delay_p95_s"] or 0.0 for each in (view, cubic))
                 yield Reading("delay p95", 1e3 * mine, "<=", 1e3 * theirs, unit="ms")
 
             scenarios = {

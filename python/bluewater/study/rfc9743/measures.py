@@ -27,6 +27,13 @@ def jain(shares: Sequence[float]) -> float:
     return sum(shares) ** 2 / (len(shares) * squares) if squares else 0.0
 
 
+def ratio(value: float, other: float) -> float:
+    """One by the other; infinite by nothing, and 1 if both are nothing."""
+    if other > 0:
+        return value / other
+    return math.inf if value > 0 else 1.0
+
+
 def harm_to_more(alone: float, beside: float) -> float:
     """Harm to a quantity of which more is better, (x − y) / x (Ware et al., 2019)."""
     return max(0.0, (alone - beside) / alone) if alone > 0 else 0.0
@@ -35,6 +42,8 @@ def harm_to_more(alone: float, beside: float) -> float:
 def harm_to_less(alone: float, beside: float, least: float = 0.0) -> float:
     """Harm to a quantity of which less is better, (y − x) / y; both count as ``least`` at least."""
     x, y = max(alone, least), max(beside, least)
+    if math.isinf(y):
+        return 0.0 if math.isinf(x) else 1.0
     return max(0.0, (y - x) / y) if y > 0 else 0.0
 
 

@@ -40,7 +40,8 @@ def aqms(s: Setting) -> Iterator[Cell]:
 
                 def judge(found: Views, path: Path = path) -> Iterator[Reading]:
                     wait, theirs = (
-                        1e3 * found[each].summary["delay_p99_s"] for each in ("own", "alone")
+                        1e3 * (found[each].summary["delay_p99_s"] or 0.0)
+                        for each in ("own", "alone")
                     )
                     yield Reading("delay p99", wait, "<=", 2 * theirs, unit="ms")
                     yield rules.used(found["own"])

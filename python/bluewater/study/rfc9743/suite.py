@@ -194,24 +194,18 @@ def _tasks(
 def judge(planned: Plan, store: Store, failures: Sequence[Failure] = ()) -> Scorecard:
     """Judges the runs of a plan whose simulations are in a store."""
     failed = {failure.task.key: failure for failure in failures}
-    found: dict[str, tuple[list[Reading], list[str]]] = {}
-    for part in planned.parts:
-        readings, hashes = found.setdefault(part.run.id, ([], []))
-        readings += _readings(part, store, failed, hashes)
-    rows = [
-        Row(run.id, run.title, run.section, run.force, run.rule, *_finished(*found[run.id]))
-        for run in {part.run.id: part.run for part in planned.parts}.values()
-    ]
-    rows += [
-        Row(name, title, section, force, "–", (), "", f"not run: {reason}")
-        for name, (title, section, force, reason) in NOT_RUN.items()
-    ]
+    rows: list[Row] = []
+    for run in {part.run.id: part.run for part in planned.parts}.values():
+        readings: list[Reading] = []
+        hashes: list[str] = []
+        for part in planned.parts:
+            if part.run.id == run.id:
+                readings += _readings(part, store, failed, hashes)
+        together = hashlib.sha256("".join(hashes).encode()).hexdigest()[:16] if hashes else ""
+        rows.append(Row(run.id, run.title, run.section, run.force, run.rule, readings, together))
+    for name, (title, section, force, reason) in NOT_RUN.items():
+        rows.append(Row(name, title, section, force, "–", (), "", f"not run: {reason}"))
     return Scorecard(planned, rows, failures)
-
-
-def _finished(readings: list[Reading], hashes: list[str]) -> tuple[list[Reading], str]:
-    together = hashlib.sha256("".join(hashes).encode()).hexdigest()[:16] if hashes else ""
-    return readings, together
 
 
 def _readings(
