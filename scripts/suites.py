@@ -41,6 +41,8 @@ CASES = (
     "loss in PROBE_UP, inflight_longterm set",
     "application-limited in PROBE_REFILL",
 )
+CONTROLLERS = ("cubic", "bbr", "bbr1", "prague")
+SIGNS = {"holds": "✓", "partly": "◐", "does not": "✗"}
 SHOWN = ("T1", "T4", "T6", "T10", "T12", "T15", "T17", "T18", "T19", "T20", "T22", "T23", "T24")
 
 
@@ -55,6 +57,7 @@ def main() -> None:
         ("media", media(results)),
         ("rfc7928", scorecard(results)),
         ("bbr", cases(results)),
+        ("rfc9743", controllers(results)),
     ):
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         lines.insert(1, "|" + "---|" * len(rows[0]))
@@ -152,6 +155,27 @@ def cases(results: Path) -> list[list[str]]:
         missed = (", ".join(by[verdict]) or "–" for verdict in ("in part", "do not"))
         rows.append([number, title, str(len(own)), str(len(by["hold"])), *missed])
     return rows
+
+
+def controllers(results: Path) -> list[list[str]]:
+    """The scorecards by RFC 9743, side by side."""
+    cards = [
+        json.loads((results / f"rfc9743-{name}" / "scorecard.json").read_text(encoding="utf-8"))
+        for name in CONTROLLERS
+    ]
+    rows = [["run", "what", "asked", *CONTROLLERS]]
+    for runs in zip(*(card["runs"] for card in cards), strict=True):
+        one = runs[0]
+        cells = [
+            f"{SIGNS[run['verdict']]} {run['held']} of {run['of']}" if run["of"] else "not judged"
+            for run in runs
+        ]
+        rows.append([one["id"], one["title"], one["demanded"], *cells])
+    counts = [
+        " · ".join(f"{card['verdicts'][verdict]} {sign}" for verdict, sign in SIGNS.items())
+        for card in cards
+    ]
+    return [*rows, ["", "together", "", *counts]]
 
 
 def table(file: Path) -> dict[str, dict[str, str]]:

@@ -137,6 +137,8 @@ pub enum Payload {
         /// What it acknowledges.
         ack: Ack,
     },
+    /// An acknowledgement of a part of the packet with its number, by a receiver of TCP that cheats.
+    Part,
 }
 
 /// A packet, on a wire or in a queue. What links look at comes first, so that the rest is copied as
@@ -199,6 +201,7 @@ impl Payload {
             | Self::Paced { .. }
             | Self::Recorded { .. } => false,
             Self::Ack { .. }
+            | Self::Part
             | Self::Answer
             | Self::Feedback { .. }
             | Self::Report { .. }

@@ -2,6 +2,7 @@
 
 mod acks;
 mod bbr;
+mod cheats;
 mod controllers;
 mod delays;
 mod determinism;

@@ -23,8 +23,8 @@ pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
 pub use transport::{
-    Carrier, Cbr, EcnRule, GapsName, Ledbat, Needs, Quic, QuicControl, Recovery, Scream, Tcp,
-    TcpName, TcpPreset, Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
+    Carrier, Cbr, Conduct, EcnRule, GapsName, Ledbat, Needs, Quic, QuicControl, Recovery, Scream,
+    Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
 };
 
 use crate::arrivals::Files;

@@ -72,7 +72,7 @@ impl Payload {
     pub(crate) fn kind(&self) -> PacketKind {
         match self {
             Self::Data { .. } | Self::Stamped { .. } => PacketKind::Data,
-            Self::Ack { .. } => PacketKind::Ack,
+            Self::Ack { .. } | Self::Part => PacketKind::Ack,
             Self::Syn { .. } => PacketKind::Syn,
             Self::SynAck { .. } => PacketKind::SynAck,
             Self::Request { .. } => PacketKind::Request,

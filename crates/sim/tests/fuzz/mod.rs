@@ -376,6 +376,9 @@ fn traffic(
     if transport == "prague" {
         line(format!("reference_rtt = \"{}\"", d.pick(&["0s", "25ms", "1h"])));
     }
+    let conceals = if ecn { "no-echo" } else { "honest" };
+    let guesses = if app == 4 { "honest" } else { "optimistic" };
+    line(format!("receiver = \"{}\"", d.pick(&["honest", "ack-division", conceals, guesses])));
     let late = d.pick(&["0s", "1ns", "40ms", "1h"]);
     let quick = late != "0s" && d.flag();
     line(format!("count_packets = {}\nquick_acks = {quick}", d.flag() && !models));

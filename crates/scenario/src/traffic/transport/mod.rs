@@ -22,7 +22,7 @@ pub use own::TransportChoice;
 pub(in crate::traffic) use own::pattern;
 pub use quic::{Quic, QuicControl};
 pub use scream::Scream;
-pub use tcp::{EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
+pub use tcp::{Conduct, EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
 pub use tfrc::Tfrc;
 pub use trace::Trace;
 pub use window::Window;

@@ -272,6 +272,12 @@ pub struct Tcp {
     /// for `prague`, `bbr` and `bbr1`.
     #[serde(default)]
     pub rfc9002: bool,
+    /// A receiver that follows the rules, `honest`, or one that cheats so that its sender sends more (Savage
+    /// et al., *TCP Congestion Control with a Misbehaving Receiver*, 1999). `ack-division` acknowledges each
+    /// packet at once, and in ten parts before that. `optimistic` acknowledges lost packets as well. `no-echo`
+    /// conceals marks.
+    #[serde(default)]
+    pub receiver: Conduct,
     /// The text of the file of a controller of your own, in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
@@ -301,6 +307,21 @@ pub enum EcnRule {
     AsLosses,
     /// Marks of low latency count by their share, others do not.
     LowLatency,
+}
+
+/// Whether the receiver follows the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conduct {
+    /// It does.
+    #[default]
+    Honest,
+    /// It acknowledges packets in parts.
+    AckDivision,
+    /// It acknowledges what was lost.
+    Optimistic,
+    /// It conceals marks.
+    NoEcho,
 }
 
 /// Sets of defaults for the keys of TCP.
@@ -658,6 +679,10 @@ impl Tcp {
         if self.ecn_fallback && !self.handshake {
             return at.refuse("ecn_fallback", "false, or handshake = true beside it");
         }
+        if self.receiver == Conduct::Optimistic && group.app == AppName::Web {
+            let allowed = "honest, ack-division or no-echo: a page waits for all its packets";
+            return at.refuse("receiver", allowed);
+        }
         self.check_idle_ecn(group, at)?;
         let whence = "a sender that is never idle:";
         if !self.restart_after_idle && !is_idle_at_times(group.app) {
@@ -690,6 +715,7 @@ impl Tcp {
             ("ecn_fallback", self.ecn_fallback),
             ("ecn_rule", self.ecn_rule != EcnRule::default()),
             ("accecn", self.accecn),
+            ("receiver", self.receiver == Conduct::NoEcho),
         ] {
             if set && !group.ecn {
                 return idle(at, key, "with ecn = true only", "without ECN");

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use aqm::Ecn;
 use link::NEVER;
-use scenario::traffic::TcpName;
+use scenario::traffic::{Conduct, TcpName};
 
 use super::options::{Echo, Options, Pacing};
 use super::receiver::{AckWhen, Receiver};
 use super::sender::{Counts, Sender};
 use crate::app::{App, OnOff, Step};
 use crate::control::Setting;
-use crate::packet::{Packet, Payload};
+use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
 use crate::watch::{Look, Values};
 
 /// How many packets are acknowledged at once as a connection begins, and after a mark (Linux).
 const QUICK_AT_START: u8 = 16;
 const QUICK_AFTER_MARK: u8 = 2;
+
+/// Parts that a receiver which divides acknowledgements tells of before a packet.
+const PARTS: u32 = 10;
 
 /// Both ends of a connection.
 #[derive(Clone, Default, Debug)]
@@ -93,7 +96,7 @@ impl EndPoints for Ends {
                 }
             }
             Payload::Ack { .. } => {
-                debug_assert!(packet.seq <= receiver.delivered(), "of another connection");
+                debug_assert!(packet.seq <= receiver.expected(), "of another connection");
                 sender.on_ack(port.now, packet, o);
                 if o.later {
                     return After::Ask;
@@ -128,6 +131,9 @@ impl EndPoints for Ends {
         if port.seat.ack_at <= port.now {
             port.seat.ack_at = NEVER;
             if self.receiver.owes_ack() {
+                if o.acks.conduct == Conduct::AckDivision {
+                    divide(self.receiver.expected() - 1, port);
+                }
                 answer(&mut self.receiver, port, o);
             }
         }
@@ -296,7 +302,23 @@ fn on_handshake(
             sender.on_syn_ack(now, echo, marked, o);
             (None, After::Ask)
         }
+        Payload::Part => {
+            sender.on_part(now, packet.seq, o);
+            (None, After::Ask)
+        }
         _ => (None, After::Nothing),
+    }
+}
+
+/// Acknowledges parts of packet `seq`, before all of it is acknowledged.
+#[cold]
+fn divide(seq: u32, port: &mut Port<'_>) {
+    port.address_back();
+    for _ in 0..PARTS {
+        let scratch = &mut *port.scratch;
+        (scratch.len, scratch.ecn) = (SHORTEST_PACKET, Ecn::default());
+        (scratch.seq, scratch.payload) = (seq, Payload::Part);
+        port.send();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What all connections of a group of traffic share: the keys of `[[traffic]]`, in packets and ns.
 
 use aqm::Ecn as Codepoint;
-use scenario::traffic::{self as keys, TcpName, TrafficSpec};
+use scenario::traffic::{self as keys, Conduct, TcpName, TrafficSpec};
 
 use super::rtt::RtoBounds;
 
@@ -214,8 +214,13 @@ pub struct Acks {
     /// They are not delayed at the start and after a mark.
     pub quick: bool,
     /// The receiver looks at more of a packet than its number and its mark. Only then is it asked what: for RACK,
-    /// `quick`, or an echo that is not [`Echo::UntilAnswered`].
+    /// `quick`, an echo that is not [`Echo::UntilAnswered`], or a receiver that cheats.
     pub look_closer: bool,
+    /// Whether the receiver cheats, and how.
+    pub conduct: Conduct,
+    /// Nothing but a packet's number, its mark and its timestamp matters: the receiver is honest, and counts
+    /// no marks.
+    pub plain: bool,
 }
 
 /// How a connection begins.
@@ -249,6 +254,8 @@ impl Options {
         let needs = tcp.name.needs();
         let recovery = Recovery::new(tcp);
         let pacing = Pacing::new(tcp);
+        let ecn = Ecn::new(spec.group.ecn, tcp);
+        let honest = tcp.receiver == Conduct::Honest;
         Self {
             control: Control {
                 name: tcp.name,
@@ -265,15 +272,21 @@ impl Options {
             recovery,
             window: Window::new(spec, tcp),
             timer: Timer::new(tcp),
-            ecn: Ecn::new(spec.group.ecn, tcp),
+            ecn,
             pacing,
             bursts: Bursts::new(tcp),
             acks: Acks {
-                delay: tcp.delayed_ack.0.as_nanos(),
+                delay: match tcp.receiver {
+                    Conduct::AckDivision => 0,
+                    _ => tcp.delayed_ack.0.as_nanos(),
+                },
                 quick: tcp.quick_acks,
                 look_closer: recovery.variant == Variant::Rack
                     || tcp.quick_acks
-                    || needs.exact_echo,
+                    || needs.exact_echo
+                    || !honest,
+                conduct: tcp.receiver,
+                plain: honest && ecn.echo != Echo::Counted,
             },
             handshake: Handshake {
                 syn: tcp.handshake && !web,
@@ -403,8 +416,8 @@ impl Ecn {
             syn_ack: if_also(tcp.ecn_on_control),
             echo: match needs.exact_echo {
                 _ if tcp.accecn => Echo::Counted,
-                true => Echo::Exact,
-                false => Echo::UntilAnswered,
+                true if tcp.receiver != Conduct::NoEcho => Echo::Exact,
+                _ => Echo::UntilAnswered,
             },
             least_window: if tcp.ecn_timeout { 0.0 } else { least },
             waits_at_one: tcp.ecn_timeout,

@@ -1,6 +1,7 @@
 //! The receiving half of a TCP connection: what to acknowledge, and when.
 
 use aqm::Ecn;
+use scenario::traffic::Conduct;
 
 use super::bits::Bits;
 use super::options::{Echo, Options, Variant};
@@ -17,7 +18,8 @@ pub struct Receiver {
     /// What arrived beyond `next`.
     beyond: Bits,
     /// The last blocks to report, newest first (RFC 2018 §4): what begins them, and how long they are, no
-    /// longer than the window; 0 and 0 where there is none.
+    /// longer than the window; 0 and 0 where there is none. An optimistic receiver has none: its first number
+    /// counts the packets that it acknowledged though they had not come.
     firsts: [u32; SACK_BLOCKS],
     lengths: [u16; SACK_BLOCKS],
     /// What acknowledgements echo of the sender's timestamps (TS.Recent, RFC 7323 §4.3): the latest of
@@ -120,15 +122,46 @@ impl Receiver {
     #[inline(never)]
     pub fn on_watched_data(&mut self, seq: u32, ce: bool, reduced: bool, o: &Options) -> AckWhen {
         let delayed_ack = o.acks.delay > 0;
-        if o.ecn.echo != Echo::Counted {
+        if o.acks.plain {
             return self.on_data(seq, ce, reduced, delayed_ack);
         }
+        if o.acks.conduct != Conduct::Honest {
+            return self.on_cheated_data(seq, ce, reduced, o);
+        }
+        self.on_counted_data(seq, ce, o)
+    }
+
+    /// A segment arrives at a receiver that cheats.
+    #[cold]
+    fn on_cheated_data(&mut self, seq: u32, ce: bool, reduced: bool, o: &Options) -> AckWhen {
+        let before = self.next;
+        if o.acks.conduct == Conduct::Optimistic && seq > before {
+            self.firsts[0] += seq - before;
+            self.next = seq;
+        }
+        let ce = ce && o.acks.conduct != Conduct::NoEcho;
+        let when = match o.ecn.echo {
+            Echo::Counted => self.on_counted_data(seq, ce, o),
+            _ => self.on_data(seq, ce, reduced, o.acks.delay > 0),
+        };
+        self.duplicate &= o.acks.conduct != Conduct::Optimistic;
+        if o.acks.conduct == Conduct::AckDivision && self.next == before + 1 {
+            // The timer, due at once, sends the parts: that costs other connections nothing.
+            self.unacknowledged = 1;
+            return AckWhen::Later;
+        }
+        when
+    }
+
+    /// [`Receiver::on_data`] where marks are counted.
+    #[inline(always)]
+    fn on_counted_data(&mut self, seq: u32, ce: bool, o: &Options) -> AckWhen {
         // RFC 9768 §3.2.2.5.1: the first of several marks is reported at once. Since two packets are never
         // left unreported, two marks are not. Linux reports the first packet without a mark as well.
         let (changes, marks) = (ce != self.echoes(), (self.echo >> 1) + u8::from(ce));
         let tells = changes && (ce || o.acks.quick);
         self.echo = u8::from(ce != tells);
-        let when = self.on_data(seq, ce, true, delayed_ack);
+        let when = self.on_data(seq, ce, true, o.acks.delay > 0);
         self.echo = 2 * (marks % 8) + u8::from(ce);
         when
     }
@@ -226,8 +259,14 @@ impl Receiver {
         self.owes_ack() && self.echoes() != ce
     }
 
-    /// Packets delivered in order so far.
+    /// Packets delivered in order so far; what a receiver that cheats never got does not count.
     pub fn delivered(&self) -> u32 {
+        let concealed = if self.lengths[0] == 0 { self.firsts[0] } else { 0 };
+        self.next - concealed
+    }
+
+    /// The next number expected.
+    pub fn expected(&self) -> u32 {
         self.next
     }
 }
@@ -366,5 +405,48 @@ mod tests {
         assert_eq!(echo(6, 0x1_0001, true), Some(1), "its lower half");
         assert_eq!(echo(7, 0xffff, true), Some(1), "older");
         assert_eq!((echo(8, 0x1_0002, false), echo(7, 0x1_0003, true)), (None, Some(3)));
+    }
+
+    fn cheats(conduct: Conduct) -> Options {
+        options(Variant::Sack).with(|o| (o.acks.conduct, o.acks.plain) = (conduct, false))
+    }
+
+    #[test]
+    fn a_packet_in_order_waits_for_its_parts() {
+        let mut r = Receiver::default();
+        let o = cheats(Conduct::AckDivision);
+        let told = [AckWhen::Later, AckWhen::Now, AckWhen::Now, AckWhen::Later];
+        for (seq, when) in [0, 2, 1, 3].into_iter().zip(told) {
+            assert_eq!(r.on_watched_data(seq, false, false, &o), when, "{seq}");
+            assert_eq!(r.owes_ack(), when == AckWhen::Later, "{seq}");
+            acknowledgement(&mut r);
+        }
+    }
+
+    /// Packets 1, 2 and 4 are lost; 2 comes late, and is not counted.
+    #[test]
+    fn what_was_lost_is_acknowledged_and_not_counted() {
+        let mut r = Receiver::default();
+        let o = cheats(Conduct::Optimistic);
+        for (seq, expected, delivered) in [(0, 1, 1), (3, 4, 2), (2, 4, 2), (5, 6, 3)] {
+            r.on_watched_data(seq, false, false, &o);
+            assert_eq!((r.expected(), r.delivered()), (expected, delivered), "{seq}");
+            assert!(blocks(&mut r).is_empty());
+        }
+    }
+
+    #[test]
+    fn marks_are_concealed_counted_or_not() {
+        for echo in [Echo::UntilAnswered, Echo::Counted] {
+            let mut r = Receiver::default();
+            let o = cheats(Conduct::NoEcho).with(|o| o.ecn.echo = echo);
+            for seq in 0..4 {
+                r.on_watched_data(seq, true, false, &o);
+            }
+            let mut ack = acknowledgement(&mut r);
+            r.tell_more(&mut ack, &o);
+            let Payload::Ack { ece, .. } = ack.payload else { panic!("{ack:?}") };
+            assert_eq!(ece, if echo == Echo::Counted { FIRST_COUNT } else { 0 });
+        }
     }
 }

@@ -389,6 +389,18 @@ impl Sender {
         }
     }
 
+    /// A part of packet `seq` is acknowledged. That is no whole packet: only a window that grows by
+    /// acknowledgements takes it for one (Savage et al., 1999, §2.1; RFC 3465 counts what is acknowledged).
+    #[cold]
+    pub(super) fn on_part(&mut self, now: u64, seq: u32, o: &Options) {
+        let core = &mut self.core;
+        let counts = !o.window.count_packets && !o.control.has_model;
+        let is_oldest = seq == core.una && core.outstanding() > 0 && core.state == State::Open;
+        if counts && is_oldest && core.uses_window(core.next - core.una, o) {
+            core.grow(now, 0, o);
+        }
+    }
+
     /// The time given by [`Sender::deadline`] has come.
     pub fn on_timer(&mut self, now: u64, o: &Options) {
         if self.core.state == State::SynSent {

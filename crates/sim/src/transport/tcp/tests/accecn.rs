@@ -92,7 +92,7 @@ fn marks_are_told_as_linux_tells_them() {
 /// latter where ours waits and where it answers at once.
 fn told(quick: bool) -> (u32, [u32; 2]) {
     let o = options(Variant::Sack).with(|o| {
-        o.ecn.echo = Echo::Counted;
+        (o.ecn.echo, o.acks.plain) = (Echo::Counted, false);
         (o.acks.delay, o.acks.quick) = (40 * MS, quick);
     });
     let (mut begun, mut ended) = (0, [0, 0]);

@@ -283,7 +283,7 @@ fn with_accecn(accecn: bool) -> Options {
         o.control.name = control;
         o.window.initial = 40.0;
         if accecn {
-            o.ecn.echo = Echo::Counted;
+            (o.ecn.echo, o.acks.plain) = (Echo::Counted, false);
         }
         o.acks.look_closer = true;
     })

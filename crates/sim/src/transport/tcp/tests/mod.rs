@@ -12,7 +12,7 @@ mod sack1;
 mod windows;
 
 use aqm::Ecn;
-use scenario::traffic::TcpName;
+use scenario::traffic::{Conduct, TcpName};
 
 use super::options::{self, AfterIdle, Echo, Options, Variant};
 use super::receiver::Receiver;
@@ -65,7 +65,13 @@ pub(super) fn options(variant: Variant) -> Options {
         },
         pacing: options::Pacing::None,
         bursts: options::Bursts { quantum: 0, least: 2, tso: false },
-        acks: options::Acks { delay: 0, quick: false, look_closer: false },
+        acks: options::Acks {
+            delay: 0,
+            quick: false,
+            look_closer: false,
+            conduct: Conduct::Honest,
+            plain: true,
+        },
         handshake: options::Handshake { syn: false, restart_after_loss: true, ecn_fallback: false },
         stamps: false,
         notes_sending: false,
