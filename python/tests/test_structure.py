@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LAYERS = (
-    {"_core", "errors", "text"},
+    {"_core", "text"},
+    {"errors"},
     {"files"},
     {"arguments", "own", "programs", "units"},
     {"aqm", "control"},

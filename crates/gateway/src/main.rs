@@ -373,13 +373,17 @@ fn main() -> ExitCode {
 /// Reads the command line. If an option stands without its command, the message names the commands.
 fn parsed(args: Vec<OsString>) -> Cli {
     let first = args.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"--"));
-    Cli::try_parse_from(args).unwrap_or_else(|error| {
+    Cli::try_parse_from(args).unwrap_or_else(|mut error| {
         let unknown = error.kind() == ErrorKind::UnknownArgument;
+        let meant = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(option)) if unknown => config::called_otherwise(option),
+            _ => None,
+        };
+        if meant.is_some() {
+            error.remove(ContextKind::SuggestedArg); // by its letters, and another
+        }
         _ = error.print();
-        if let (true, Some(ContextValue::String(option))) =
-            (unknown, error.get(ContextKind::InvalidArg))
-            && let Some(meant) = config::called_otherwise(option)
-        {
+        if let Some(meant) = meant {
             say(format!("hint: {meant}"));
         }
         if unknown && first {

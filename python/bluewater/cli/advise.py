@@ -139,8 +139,8 @@ def advise(
             for each in ranked
         ]
         told = [line for way in why.values() for line in way]
-        asked = {"link": link.title, "ranked": rows, "reasons": told}
-        print_json(asked | {"commands": lines, "before": first, "undo": undo})
+        found = {"link": link.title, "ranked": rows, "reasons": told}
+        print_json(found | {"commands": lines, "before": first, "undo": undo})
         return
     for way, ranked in advice.ways.items():
         show(_table(ranked, link, way))

@@ -64,7 +64,7 @@ fn a_mistake_is_told_in_the_user_s_words() {
         for words in told {
             assert!(errors.contains(words), "{line}: {words}: {errors}");
         }
-        for words in ["os error", "..=", "digit", "u32"] {
+        for words in ["os error", "..=", "digit", "u32", "similar argument"] {
             assert!(!errors.contains(words), "{line}: {errors}");
         }
     }
