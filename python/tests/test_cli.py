@@ -73,7 +73,7 @@ def test_bad_scenarios_exit_2_and_say_where(
         (["report", "feng/fig6-8", "--quick"], "runs are missing"),
         (["compare", "red", "blu"], "did you mean 'blue'?"),
         (["compare", "rde"], "did you mean 'red'?"),
-        (["compare", "taildrop"], "did you mean 'droptail'?"),
+        (["compare", "taildrop"], "it is `droptail` here"),
         (["compare", "red", "--rate", "fast"], "not a rate"),
         (["compare", "red", "--rtt", "20"], "not a duration"),
         (["reproduce", "--jobs", "0"], "jobs"),
