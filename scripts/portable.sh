@@ -21,6 +21,7 @@ case ${1-} in
   --get)
     rustup target add "$bare"
     rustup toolchain install "$oldest" --profile minimal --no-self-update
+    exit
     ;;
   --there)
     have_bare && have_oldest

@@ -298,7 +298,7 @@ queue.0.params.overhead=44 | queue[0].params.overhead | the link's
 queue.0.params.mode=packet | "packet" | did you mean `packets`?
 queue.0.params.preset=lnux | "lnux" | allowed
 traffic.0.preset=lnux | "lnux" | did you mean `linux`?
-traffic.0.transport=quic | "quic" | `cubic` or `bbr`
+traffic.0.transport=quic | "quic" | `quinn` or `noq`
 traffic.0.transport=vegas | "vegas" | not built in | python:FILE:CLASS
 traffic.0.transport=bic | "bic" | not built in
 traffic.0.transport=ns3::TcpCubic | "ns3::TcpCubic" | did you mean `cubic`?
@@ -533,7 +533,7 @@ compare htb | 'htb' | a link shapes by itself
 compare mq | 'mq' | each link has one queue
 compare ns3::FqCoDelQueueDisc | did you mean `fq-codel`?
 compare red --transport vegas | --transport | not built in
-compare red --transport quic | --transport | `cubic` or `bbr`
+compare red --transport quic | --transport | `quinn` or `noq`
 compare red --against http:3 | 'http' | did you mean `web`?
 advise --framing -100 | --framing = '-100' | -64 … 256
 cmpare red | 'cmpare' | 'compare'

@@ -51,6 +51,7 @@ const NAMES: &[Row] = &[
     (&["tcp"], "sack", "TCP is `sack`, `cubic`, or another of these"),
     (&["udp", "datagram", "datagrams"], "cbr", "datagrams at a rate are `cbr`"),
     (&["tahoe", "linuxreno"], "reno", ""),
+    (&["quic"], "quinn", "QUIC is `quinn` or `noq`, by the code of these stacks"),
     (&["quic"], "cubic", "QUIC controls congestion as TCP does: `cubic` or `bbr`"),
     (&["dccp"], "tfrc", "CCID 3 of DCCP is `tfrc`, CCID 2 is near `sack`"),
     (
