@@ -208,7 +208,7 @@ def test_what_a_worker_says_is_passed_on(tmp_path: Path) -> None:
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    tasks = [task(1), task(2, "1000000s"), task(3, "1000000s")]
+    tasks = [task(1), task(2, "700000s"), task(3, "700000s")]
 
     def interrupt(step: Progress) -> None:
         raise KeyboardInterrupt

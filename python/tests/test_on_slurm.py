@@ -122,7 +122,7 @@ def test_a_job_that_does_nothing_is_not_submitted_for_ever(
 
 
 def test_ctrl_c_cancels_the_job(slurm: Path, tmp_path: Path) -> None:
-    tasks = [task(1), task(2, "1000000s")]
+    tasks = [task(1), task(2, "700000s")]
     # Other tests leave some, such as what looks after multiprocessing.
     others = children(os.getpid())
 

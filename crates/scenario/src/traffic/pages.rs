@@ -25,10 +25,9 @@ fn those(are: impl Fn(Carrier) -> bool) -> Vec<String> {
 
 #[test]
 fn the_page_says_whom_jain_compares() {
-    let compared =
-        named("metrics.md", "So these count: `infinite` flows over TCP, ", " that start");
+    let compared = named("metrics.md", "So these count: `infinite` flows over TCP, ", " that are");
     assert_eq!(compared, those(Carrier::is_greedy));
-    let not = named("metrics.md", "do not stop before its end. Calls, ", ", and `finite`, ");
+    let not = named("metrics.md", "the whole measured window. Calls, ", ", and `finite`, ");
     assert_eq!(not, those(|kind| !kind.is_greedy()));
 }
 
