@@ -204,8 +204,8 @@ pub(crate) fn flows(
     wires: Vec<Option<u32>>,
 ) -> Result<Flows, Complaint> {
     let (seed, end) = (scenario.seed, scenario.duration.0.as_nanos());
-    let highest = highest_rates(scenario, topology);
-    let mut paths = Paths { topology, wires, highest, table: Vec::new(), known: HashMap::new() };
+    let rates = highest_rates(scenario, topology);
+    let mut paths = Paths { topology, wires, rates, table: Vec::new(), known: HashMap::new() };
     let (mut groups, mut setups) = (Vec::new(), Vec::new());
     for (g, spec) in scenario.traffic.iter().enumerate() {
         groups.push(group(spec, end, setups.len() as u32));
@@ -213,6 +213,7 @@ pub(crate) fn flows(
         let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
         let packet = spec.group.packet_bytes().unwrap_or(1000);
         let mut arrivals = Arrivals::of(spec, packet, stream(seed, Stream::Arrivals, g));
+        let mut highest = 0;
         for k in 0..spec.group.flows {
             let number = setups.len();
             if let keys::App::Finite(Finite { sizes: Some(sizes), size, .. }) = &spec.app {
@@ -222,7 +223,7 @@ pub(crate) fn flows(
             let mut rng = stream(seed, Stream::Setup, number);
             let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
             let ((out, rate), (back, _)) = (paths.of(a, b)?, paths.of(b, a)?);
-            check_numbers(spec, g, rate, end)?;
+            highest = highest.max(rate);
             let start = start(spec, k, rng.uniform()).as_nanos();
             let start = start.saturating_add(arrivals.as_mut().map_or(0, Arrivals::next));
             let app = stream(seed, Stream::App, number);
@@ -235,6 +236,7 @@ pub(crate) fn flows(
                 jitter: stream(seed, Stream::Jitter, slot),
             }));
         }
+        check_numbers(spec, g, highest, end)?;
     }
     Ok(Flows { groups, setups, paths: paths.table })
 }
@@ -254,8 +256,8 @@ fn highest_rates(scenario: &Scenario, topology: &Topology) -> Vec<u64> {
     topology.links.iter().map(|edge| highest(edge).max(changed)).collect()
 }
 
-/// Refuses a flow of group `g` that could send more packets until `end` (ns) than have numbers, over a path
-/// that never carries more than `rate` (bit/s).
+/// Refuses group `g` if a flow of it could send more packets until `end` (ns) than have numbers, over paths
+/// that never carry more than `rate` (bit/s).
 fn check_numbers(spec: &TrafficSpec, g: usize, rate: u64, end: u64) -> Result<(), Complaint> {
     let rate = match (&spec.transport, &spec.app) {
         (keys::Transport::Trace(_), _) | (_, keys::App::Finite(_)) => return Ok(()),
@@ -358,7 +360,7 @@ struct Paths<'a> {
     /// The number of each link's wire, if that impairs packets.
     wires: Vec<Option<u32>>,
     /// The highest rate of each link, bit/s.
-    highest: Vec<u64>,
+    rates: Vec<u64>,
     table: Vec<u32>,
     known: HashMap<(usize, usize), (u32, u64)>,
 }
@@ -375,7 +377,7 @@ impl Paths<'_> {
             .ok_or_else(|| Complaint::wrong("traffic", "there is no route between its nodes"))?;
         let (at, mut rate) = (self.table.len() as u32, u64::MAX);
         for link in route {
-            rate = rate.min(self.highest[link as usize]);
+            rate = rate.min(self.rates[link as usize]);
             self.table.push(link);
             self.table.extend(self.wires[link as usize]);
         }

@@ -76,8 +76,7 @@ class Sender:
             "start": f"{time(start[0])}..{time(start[1])}",
             "ecn": self.ecn or self.needs_marks,
         }
-        plain = self.transport in ("reno", "newreno")
-        made |= _WITHOUT_PRESET if plain else {"preset": "modern"}
+        made |= tcp.preset("modern", self.transport) or _WITHOUT_PRESET
         return made | ({} if stop is None else {"stop": time(stop)}) | keys
 
 

@@ -23,13 +23,17 @@ PRESETS = ("linux", "modern")
 """The presets of TCP."""
 
 
+def _is_tcp(transport: str) -> bool:
+    return transport in TCPS or transport.startswith(OWN)
+
+
 def check(transport: str, key: str = "transport") -> None:
     """Refuses a transport that is not TCP; a user's controller counts as TCP.
 
     Raises:
         InputError: There is no such TCP.
     """
-    if transport not in TCPS and not transport.startswith(OWN):
+    if not _is_tcp(transport):
         raise unknown("TCP", transport, TCPS, key=key)
 
 
@@ -42,7 +46,7 @@ def bulk(transport: str, key: str) -> dict[str, Any]:
     stack, _, control = transport.partition(":")
     if stack in STACKS:
         return {"transport": stack, **({"control": control} if control else {})}
-    if transport not in TCPS and not transport.startswith(OWN):
+    if not _is_tcp(transport):
         raise unknown("TCP or QUIC stack", transport, (*TCPS, *STACKS), key=key)
     return {"transport": transport}
 
