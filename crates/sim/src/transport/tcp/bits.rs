@@ -124,56 +124,6 @@ impl Bits {
         self.clear();
         self.base = 0;
     }
-
-    /// How many numbers of `from..to` are in the set.
-    pub fn count(&self, from: u32, to: u32) -> u32 {
-        if self.ones == 0 {
-            return 0;
-        }
-        let (from, to) = (from.max(self.base), to.min(self.base + self.capacity()));
-        let mut n = from;
-        let mut count = 0;
-        while n < to {
-            // Up to the end of this word or of the range.
-            let offset = n % 64;
-            let span = (64 - offset).min(to - n);
-            let mask = (u64::MAX >> (64 - span)) << offset;
-            let (word, _) = self.place(n);
-            count += (self.words[word] & mask).count_ones();
-            n += span;
-        }
-        count
-    }
-
-    /// The `k`-th highest number in the set, counted from 1, below `end`.
-    pub fn nth_highest(&self, k: u32, end: u32) -> Option<u32> {
-        if self.ones < k {
-            return None;
-        }
-        let mut left = k;
-        let mut to = end.min(self.base + self.capacity());
-        while to > self.base {
-            // From the start of this word or of the window.
-            let of_word = (to - 1) / 64 * 64;
-            let from = of_word.max(self.base);
-            let mask = (u64::MAX >> (64 - (to - from))) << (from - of_word);
-            let (word, _) = self.place(from);
-            let mut bits = self.words[word] & mask;
-            let ones = bits.count_ones();
-            if ones >= left {
-                (1..left).for_each(|_| bits ^= highest(bits));
-                return Some(of_word + bits.ilog2());
-            }
-            left -= ones;
-            to = from;
-        }
-        None
-    }
-}
-
-/// The highest of the bits that are set; there is one.
-fn highest(bits: u64) -> u64 {
-    1 << bits.ilog2()
 }
 
 #[cfg(test)]
@@ -205,13 +155,6 @@ mod tests {
             }
             assert_eq!(bits.ones() as usize, naive.len());
             let (from, to) = (base + rng.below(300) as u32, base + rng.below(400) as u32);
-            let expected = if from < to { naive.range(from..to).count() } else { 0 };
-            assert_eq!(bits.count(from, to) as usize, expected);
-            let k = 1 + rng.below(if step % 4 == 0 { 200 } else { 5 });
-            for end in [base + 512, to] {
-                let expected = naive.range(..end).nth_back(k - 1).copied();
-                assert_eq!(bits.nth_highest(k as u32, end), expected, "{k} below {end}");
-            }
             assert_eq!(bits.contains(from), naive.contains(&from));
             assert_eq!(bits.next(from), naive.range(from..).next().copied());
             let missing = (from..).find(|n| !naive.contains(n));

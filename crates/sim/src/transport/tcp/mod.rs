@@ -8,6 +8,7 @@ mod ends;
 pub mod options;
 pub mod receiver;
 pub mod rtt;
+mod runs;
 pub mod sender;
 
 pub(crate) use ends::Ends;

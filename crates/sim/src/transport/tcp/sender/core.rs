@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::super::bits::Bits;
 use super::super::control::{Control, Event, Growth, RoundTrip, Times};
 use super::super::options::{AfterIdle, Options, Variant};
 use super::super::rtt::{Backoff, RttEstimator};
+use super::super::runs::Runs;
 use super::{Counts, NEVER, State};
 use crate::packet::{Packet, Payload, SACK_BLOCKS};
 
@@ -30,7 +30,7 @@ pub(super) struct Core {
     pub(super) timed_seq: u32,
     pub(super) last_sent: u64,
     /// The packets that are selectively acknowledged.
-    pub(super) sacked: Bits,
+    pub(super) sacked: Runs,
     /// The oldest packet that is not acknowledged.
     pub(super) una: u32,
     /// The next packet to send; goes back to `una` after a timeout.
@@ -66,7 +66,7 @@ impl Default for Core {
             timed_at: NEVER,
             timed_seq: 0,
             last_sent: 0,
-            sacked: Bits::default(),
+            sacked: Runs::default(),
             una: 0,
             next: 0,
             end: 0,
@@ -147,15 +147,12 @@ impl Core {
 
     /// Puts the blocks into the scoreboard; true if they tell anything new.
     pub(super) fn take_sack(&mut self, ack: u32, blocks: [(u16, u16); SACK_BLOCKS]) -> bool {
-        self.sacked.advance(self.una.max(ack));
+        let from = self.una.max(ack);
+        self.sacked.advance(from);
         let mut news = false;
         for (first, end) in blocks {
-            let end = (ack + u32::from(end)).min(self.end);
-            let mut n = self.sacked.next_missing(ack + u32::from(first));
-            while n < end {
-                news |= self.sacked.insert(n);
-                n = self.sacked.next_missing(n + 1);
-            }
+            let block = (ack + u32::from(first)).max(from)..(ack + u32::from(end)).min(self.end);
+            self.sacked.insert(block, |_| news = true);
         }
         news
     }

@@ -123,7 +123,7 @@ impl Sender {
         let Core { sacked, control, counts, .. } = std::mem::take(&mut self.core);
         *self =
             Self { core: Core { sacked, control, counts, ..Core::default() }, ..Self::default() };
-        self.core.sacked.restart();
+        self.core.sacked.clear();
     }
 
     /// Whether it has not been started.
@@ -273,7 +273,7 @@ impl Sender {
     /// [`Sender::next_new`] gives them, and there are no others.
     pub fn room(&mut self, now: u64, o: &Options) -> Option<u32> {
         // What was selectively acknowledged is not under way: a model's window does not count it.
-        let has_holes = o.control.has_model && self.core.sacked.ones() > 0;
+        let has_holes = o.control.has_model && !self.core.sacked.is_empty();
         if has_holes {
             return None;
         }

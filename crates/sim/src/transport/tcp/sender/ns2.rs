@@ -107,7 +107,6 @@ impl Ns2 {
         core.una = ack;
         core.next = core.next.max(ack);
         core.sacked.clear();
-        core.sacked.advance(ack);
         core.duplicates = 0;
         self.timed_out = false;
         core.state = if core.next == core.end { State::Open } else { State::Loss };
@@ -163,7 +162,7 @@ impl Ns2 {
         if self.alone || self.in_flight >= core.cwnd as i32 {
             return None;
         }
-        let highest = core.sacked.nth_highest(1, core.end).unwrap_or(core.una);
+        let highest = core.sacked.nth_highest(1).unwrap_or(core.una);
         let hole = core.sacked.next_missing(self.resent.max(core.una));
         let seq = if hole < highest {
             self.resent = hole + 1;

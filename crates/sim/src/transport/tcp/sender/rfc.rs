@@ -91,9 +91,7 @@ impl Rfc {
             (core.echoed_at_one, self.wait_doubled) = (false, false);
         }
         core.una = ack;
-        if core.sacked.ones() > 0 {
-            core.sacked.advance(ack);
-        }
+        core.sacked.advance(ack);
         core.duplicates = 0;
         if core.state == State::Open || !self.on_progress_of_repair(core, ack, acked, o) {
             if !window_was_used {
@@ -225,7 +223,7 @@ impl Rfc {
 
     /// RFC 6675 §4, NextSeg: rules 1, 2 and 3.
     fn next_by_scoreboard(&mut self, core: &mut Core, o: &Options) -> Option<u32> {
-        let highest = core.sacked.nth_highest(1, core.end).unwrap_or(core.una);
+        let highest = core.sacked.nth_highest(1).unwrap_or(core.una);
         let lost = loss_edge(core);
         if f64::from(self.pipe(core, lost)) + 1.0 > core.cwnd {
             return None;
@@ -242,7 +240,11 @@ impl Rfc {
     /// Packets in the network (RFC 6675 §4, SetPipe).
     fn pipe(&self, core: &Core, lost: u32) -> u32 {
         let unsacked = |from: u32, to: u32| {
-            if from < to { to - from - core.sacked.count(from, to) } else { 0 }
+            if from < to {
+                to - from - (core.sacked.below(to) - core.sacked.below(from))
+            } else {
+                0
+            }
         };
         unsacked(lost.max(core.una), core.end) + unsacked(core.una, self.resent)
     }
@@ -251,7 +253,7 @@ impl Rfc {
 /// Packets below this number that are not SACKed count as lost: three above them are SACKed
 /// (RFC 6675 §4, IsLost).
 fn loss_edge(core: &Core) -> u32 {
-    core.sacked.nth_highest(DUPLICATES, core.end).unwrap_or(core.una)
+    core.sacked.nth_highest(DUPLICATES).unwrap_or(core.una)
 }
 
 /// Lowers the threshold to a share of what is in the network (RFC 5681 eq. 4: half). Returns the window that this

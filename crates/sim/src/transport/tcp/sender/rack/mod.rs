@@ -280,7 +280,7 @@ impl Rack {
         core.force = false;
         let new = core.has_more(o);
         // A probe that had to wait may be needless by now: it is for a tail of which nothing is heard (§7.2).
-        if self.probe.take() && core.sacked.ones() == 0 {
+        if self.probe.take() && core.sacked.is_empty() {
             return self.send_probe(core, new);
         }
         // What the timer ran out for goes whatever is under way.
@@ -417,7 +417,7 @@ impl Rack {
         let (mut sample, una) = (None, core.una);
         let mut is_first = true;
         for n in una..ack {
-            if core.sacked.ones() > 0 && core.sacked.contains(n) {
+            if core.sacked.contains(n) {
                 continue;
             }
             // The first packet moved the acknowledgement, unless earlier acknowledgements were lost.
@@ -435,18 +435,16 @@ impl Rack {
             }
         }
         let below = (!is_first).then_some(self.rtt);
-        core.sacked.advance(una.max(ack));
-        self.board.advance(una.max(ack));
-        for (from, end) in blocks {
-            let end = (ack + u32::from(end)).min(core.end);
-            let mut n = core.sacked.next_missing(ack + u32::from(from));
-            while n < end {
-                core.sacked.insert(n);
+        let from = una.max(ack);
+        core.sacked.advance(from);
+        self.board.advance(from);
+        for (first, end) in blocks {
+            let block = (ack + u32::from(first)).max(from)..(ack + u32::from(end)).min(core.end);
+            core.sacked.insert(block, |n| {
                 // The echo does not belong to packets beyond a gap.
                 let rtt = self.arrived(now, n, false);
                 sample = sample.or(rtt.filter(|_| !self.sent_at(n).is_again()));
-                n = core.sacked.next_missing(n + 1);
-            }
+            });
         }
         self.rtt = below.unwrap_or(self.rtt);
         // Packets that one acknowledgement reports together are in no known order.

@@ -42,7 +42,7 @@ impl Rack {
     /// later is the least timeout (Linux).
     #[inline]
     pub(super) fn schedule_probe(&mut self, core: &mut Core, now: u64, o: &Options) {
-        let repairs = core.state >= State::Recovery || core.sacked.ones() > 0;
+        let repairs = core.state >= State::Recovery || !core.sacked.is_empty();
         let may = self.probe.end == 0 && self.probe.measured;
         if repairs || self.timer == Timer::Reordering || !may {
             return;
