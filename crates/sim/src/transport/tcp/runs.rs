@@ -166,16 +166,17 @@ impl Runs {
     /// Takes out what lies below `base`.
     #[inline]
     pub fn advance(&mut self, base: u32) {
-        if self.one.first > self.one.end {
+        if !self.is_empty() {
             self.take_out_below(base);
-        } else if self.one.first < base {
-            self.one.first = base;
-            self.one.end = self.one.end.max(base);
         }
     }
 
     #[inline(never)]
     fn take_out_below(&mut self, base: u32) {
+        if self.one.first < self.one.end {
+            self.one.first = self.one.first.max(base).min(self.one.end);
+            return;
+        }
         let Some(runs) = &mut self.several else { return };
         while let Some(front) = runs.front_mut()
             && front.first < base

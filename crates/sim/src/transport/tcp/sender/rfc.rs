@@ -237,16 +237,12 @@ impl Rfc {
         hole
     }
 
-    /// Packets in the network (RFC 6675 §4, SetPipe).
+    /// Packets in the network (RFC 6675 §4, SetPipe): neither SACKed nor `lost`, and sent again.
     fn pipe(&self, core: &Core, lost: u32) -> u32 {
-        let unsacked = |from: u32, to: u32| {
-            if from < to {
-                to - from - (core.sacked.below(to) - core.sacked.below(from))
-            } else {
-                0
-            }
-        };
-        unsacked(lost.max(core.una), core.end) + unsacked(core.una, self.resent)
+        // The highest three that are SACKed are those not below `lost`.
+        let above = core.end - lost - core.sacked.ones().min(DUPLICATES);
+        let again = self.resent.saturating_sub(core.una);
+        if again == 0 { above } else { above + again - core.sacked.below(self.resent) }
     }
 }
 
