@@ -135,8 +135,7 @@ lint: lint-rust lint-python ## Check formatting, lints, types and the words of R
 
 lint-rust:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
-	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --quiet -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a $(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -p bluewater-aqm --no-deps --locked --quiet
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --exclude bluewater-aqm --no-deps --document-private-items --locked --quiet
 
