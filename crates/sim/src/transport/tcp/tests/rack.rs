@@ -19,6 +19,19 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     }
 }
 
+/// Before anything has arrived there is no round trip by which something is overdue: the window of a timeout is one
+/// packet all the same, and sends it once.
+#[test]
+fn a_timeout_before_the_first_round_trip_sends_one_packet() {
+    let mut p = Path::new(with_rack());
+    assert_eq!(numbers(&p.send_all()), [0, 1]);
+    for _ in 0..3 {
+        p.now = p.sender.deadline();
+        p.sender.on_timer(p.now, &p.o);
+        assert_eq!(numbers(&p.send_all()), [0]);
+    }
+}
+
 /// RFC 6937: while a window of 16 goes down to 8, every second packet that arrives lets one out; the
 /// window does not grow meanwhile, and grows again afterwards.
 #[test]

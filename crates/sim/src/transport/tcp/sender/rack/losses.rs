@@ -15,9 +15,10 @@ impl Rack {
         self.pass();
     }
 
-    /// The time a round trip and `window` ago: packets sent before it are overdue.
+    /// The time a round trip and `window` ago: packets sent before it are overdue. What is sent now is not, though
+    /// there is no round trip yet.
     fn overdue(&self, now: u64, window: u64) -> u64 {
-        (now + 1).saturating_sub(self.rtt + window)
+        (now + 1).saturating_sub((self.rtt + window).max(1))
     }
 
     /// §6.2, step 4: how long after something that was sent later a packet may arrive.
