@@ -179,15 +179,15 @@ pub struct Congestion {
     pub kind: Kind,
     /// Under way, without what is lost.
     pub in_flight: u64,
-    /// Found lost just now.
+    /// Found lost just now; 0 if the episode begins with what was found lost before.
     pub lost: u64,
-    /// Packets that were just reported as marked.
+    /// Packets that were just reported as marked, as in [`Ack::ce_packets`].
     pub ce: u64,
     /// The number of the first packet that was not sent yet: the episode ends once those below have
     /// arrived.
     pub recovery_point: u64,
     /// Another episode begins. If not, the window gave way for this already, and the slow-start
-    /// threshold stays (RFC 5681 §3.1).
+    /// threshold stays (RFC 5681 §3.1): a timeout follows, or losses are found in an episode that a mark began.
     pub new_episode: bool,
 }
 
@@ -208,7 +208,8 @@ pub struct Ack {
     pub now: u64,
     /// That it is the first to acknowledge.
     pub acked: u64,
-    /// Packets that it tells were marked.
+    /// Packets that it tells were marked. Only `accecn = true` counts them; the echo of RFC 3168 tells that there
+    /// was one, and this is 1 where such an echo begins an episode.
     pub ce_packets: u64,
     /// The number of that packet.
     pub largest: u64,
@@ -246,7 +247,8 @@ pub struct Ack {
     pub round_start: bool,
     /// The window was used: it may grow (RFC 9002 §7.8).
     pub window_limited: bool,
-    /// A recovery that did not begin with a timeout goes on, or a mark is reported.
+    /// An episode that did not begin with a timeout goes on: losses are repaired, or it is not a round trip since
+    /// a mark. Reno's window does not grow then; one that answers each mark may.
     pub in_recovery: bool,
 }
 

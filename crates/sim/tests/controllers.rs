@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once};
 
+use aqm::Qdisc as _;
 use sim::control::{
     Ack, Congestion, Controller, Kind, LARGEST_WINDOW, Lost, NEVER, Out, Rng, Sent, Start, Undo,
     register,
@@ -54,6 +55,7 @@ fn ready() {
             boxed(Fixed(out))
         });
         register("told", |start: &Start, rng: Rng| boxed(Told::new(start, rng)));
+        register("kept", |start: &Start, _: Rng| boxed(Kept(Reno::new(start), false)));
         register("clock", |start: &Start, _: Rng| boxed(Clock(start.now)));
     });
 }
@@ -305,6 +307,81 @@ fn what_it_is_told_agrees_with_itself() {
             assert!(calls[kind] > 0, "{keys} {link}: {calls:?}");
         }
     }
+}
+
+/// What Reno is told of marks, losses and pauses: packets reported as marked, episodes by marks, losses without an
+/// episode of their own, pauses.
+static KEPT: Mutex<[u64; 4]> = Mutex::new([0; 4]);
+
+/// Counts what it is told, and whether its episode began with a mark.
+#[derive(Clone)]
+struct Kept(Reno, bool);
+
+impl Controller for Kept {
+    fn on_restart(&mut self, _: u64) {
+        KEPT.lock().unwrap()[3] += 1;
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        let mut kept = KEPT.lock().unwrap();
+        match congestion.kind {
+            Kind::Ecn => {
+                assert_eq!(congestion.lost, 0, "losses are not hidden behind a mark");
+                kept[1] += 1;
+            }
+            Kind::Loss if !congestion.new_episode => {
+                assert!(self.1, "it is of an episode that a mark began");
+                kept[2] += 1;
+            }
+            _ => {}
+        }
+        if congestion.new_episode {
+            self.1 = congestion.kind == Kind::Ecn;
+        }
+        drop(kept);
+        self.0.on_congestion(congestion);
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        KEPT.lock().unwrap()[0] += ack.ce_packets;
+        self.0.on_ack(ack);
+    }
+
+    fn out(&self) -> Out {
+        self.0.out()
+    }
+}
+
+#[test]
+fn marks_losses_and_pauses_are_told_as_they_are() {
+    let kept = |keys: &str, link: &str| {
+        *KEPT.lock().unwrap() = [0; 4];
+        let queue = "aqm = \"codel\"\nbuffer = \"100p\"";
+        ready();
+        let text = format!(
+            "duration = \"20s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"4mbit\"\n\
+             delay = \"15ms\"\n{link}\n[[queue]]\nlink = \"a->b\"\n{queue}\n\
+             [[traffic]]\nfrom = [\"a\"]\nto = [\"b\"]\npacket = \"{MTU}B\"\necn = true\n\
+             transport = \"rust:kept\"\n{keys}\n"
+        );
+        let mut run = Run::new(Scenario::from_toml(&text, "x").unwrap(), &text, "x").unwrap();
+        while run.advance(aqm::Duration::MAX) {}
+        let marks = run.primary().unwrap().queue().counters().all_marked().packets;
+        run.finish();
+        (marks, *KEPT.lock().unwrap())
+    };
+    let (marks, [told, episodes, _, pauses]) = kept("", "");
+    assert!(marks > 20 && told == episodes && told <= marks, "{told} in {episodes} of {marks}");
+    assert_eq!(pauses, 0, "an endless flow is never idle");
+    let (marks, [told, episodes, ..]) = kept("accecn = true", "");
+    assert!(marks.abs_diff(told) <= 1 && episodes <= told, "{told} in {episodes} of {marks}");
+    let (_, [.., within, _]) = kept("", "loss = \"2%\"");
+    assert!(within > 0, "losses in an episode that a mark began");
+    let outage =
+        "rate_trace = { steps = [[\"0s\", \"0bit\"], [\"3s\", \"4mbit\"]], repeat = false }";
+    assert_eq!(kept("", outage).1[3], 0, "a packet that is sent again is no pause");
+    let (_, [.., pauses]) = kept("app = \"pareto\"\nshape = 100\non = \"1s\"\noff = \"1s\"", "");
+    assert!((5..=12).contains(&pauses), "{pauses} pauses");
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod rfc;
 
 use std::sync::Arc;
 
+use scenario::traffic::TcpName;
+
 use super::control::Pace;
 use super::options::{Options, Pacing, Variant};
 use crate::control::Setting;
@@ -102,7 +104,7 @@ impl Sender {
             self.core.backoff.tick();
         }
         self.recovery = Recovery::new(o);
-        if o.control.has_model {
+        if o.control.has_model && o.control.name != TcpName::Own {
             self.core.ssthresh = 0.0; // There is no slow start: the model has its own.
         }
         if o.handshake.syn {

@@ -3,7 +3,7 @@
 use super::delivery::Delivery;
 use super::{Core, Rack, State};
 use crate::control::{Ack, Congestion, Kind, Lost, Sent, Undo};
-use crate::transport::tcp::options::Options;
+use crate::transport::tcp::options::{Echo, Options};
 
 /// What is known for it beside a model's samples.
 #[derive(Clone, Default, Debug)]
@@ -11,8 +11,9 @@ pub(super) struct Aside {
     /// What the controller gave for each packet under way: number n at place n modulo the length, a
     /// power of two.
     tags: Box<[u64]>,
-    /// An episode has begun of which the controller does not know yet.
-    pub(super) episode: Option<Kind>,
+    /// An episode of which the controller does not know yet, and whether it has just begun: losses that are found
+    /// in one that a mark began are told, too.
+    pub(super) episode: Option<(Kind, bool)>,
     /// Past the packet that was found lost last.
     past_lost: u32,
     /// A round trip ends with the first packet that was sent when so many had been delivered.
@@ -87,7 +88,8 @@ impl Rack {
         let window = core.cwnd;
         if let Some(own) = core.control.own() {
             own.begin(now, window);
-            if restarts {
+            // Not the first packet of all, and not one of those that nothing has acknowledged.
+            if restarts && seq > 0 && core.end - core.una == 1 && !again {
                 own.tell(now, |control| control.on_restart(now));
             }
         }
@@ -208,10 +210,16 @@ impl Rack {
     }
 
     /// An acknowledgement is dealt with, or time has told of losses.
-    pub(super) fn follow_own(&mut self, core: &mut Core, now: u64, news: News, o: &Options) {
+    pub(super) fn follow_own(&mut self, core: &mut Core, now: u64, mut news: News, o: &Options) {
         let lost = self.tell_own_losses(core, now);
-        if let Some(kind) = self.aside.episode.take() {
-            self.tell_congestion(core, now, (kind, true), [lost, news.marked]);
+        let episode = self.aside.episode.take();
+        if o.ecn.echo == Echo::UntilAnswered {
+            // Such an echo tells that there was a mark, not how many, until it is answered.
+            news.marked = u32::from(matches!(episode, Some((Kind::Ecn, _))));
+        }
+        if let Some((kind, new)) = episode {
+            let kind = if lost > 0 { Kind::Loss } else { kind };
+            self.tell_congestion(core, now, (kind, new), [lost, news.marked]);
         }
         if news.newly > 0 || news.marked > 0 {
             self.tell_own_ack(core, now, news);

@@ -32,12 +32,15 @@ impl Rack {
         self.probe.forget();
         if reducing {
             self.before_repair = None;
+            if self.own {
+                self.aside.episode.get_or_insert((Kind::Loss, false));
+            }
             return;
         }
         self.recover = core.end;
         if self.has_model() {
             core.tell_reduced = o.ecn.on;
-            self.aside.episode = Some(Kind::Loss);
+            self.aside.episode = Some((Kind::Loss, true));
         } else {
             self.reduce_for_loss(core, o);
         }
@@ -121,7 +124,7 @@ impl Rack {
                 self.recover = core.end;
                 core.tell_reduced = true;
                 core.counts.ecn_reductions += 1;
-                self.aside.episode = Some(Kind::Ecn);
+                self.aside.episode = Some((Kind::Ecn, true));
             }
             return false;
         }
