@@ -26,6 +26,8 @@ use crate::seen::Seen;
 
 /// Bytes that flow control lets through beyond what was read: more than any window.
 const ROOM: VarInt = VarInt::from_u32(1 << 30);
+/// The stacks' own initial window, bytes.
+const INITIAL_WINDOW: u64 = 12_000;
 /// The length of a connection's first id, which its client draws, bytes.
 const FIRST_ID: usize = 20;
 
@@ -60,9 +62,14 @@ fn endpoint(start: &mut Start, end: End) -> Arc<EndpointConfig> {
 /// The stack's own defaults, but for what would hide them: datagrams have one length from the beginning,
 /// nobody waits for an application that reads, and a connection that has nothing to send stays.
 fn transport(start: &Start, seen: &Arc<Seen>) -> TransportConfig {
+    let (mut cubic, mut newreno) = (CubicConfig::default(), NewRenoConfig::default());
+    // RFC 9002 §7.2: two datagrams at least, where the stacks' own window has no room for one.
+    let window = INITIAL_WINDOW.max(2 * u64::from(start.datagram));
+    cubic.initial_window(window);
+    newreno.initial_window(window);
     let controllers: Arc<dyn ControllerFactory + Send + Sync> = match start.control {
-        QuicControl::Cubic => Arc::new(CubicConfig::default()),
-        QuicControl::NewReno => Arc::new(NewRenoConfig::default()),
+        QuicControl::Cubic => Arc::new(cubic),
+        QuicControl::NewReno => Arc::new(newreno),
     };
     let watched = Watched { what: controllers, seen: seen.clone() };
     let mut config = TransportConfig::default();

@@ -49,6 +49,18 @@ fn decisions_are_as_pinned() {
     );
 }
 
+/// The longest datagram is longer than the stacks' initial window.
+#[test]
+fn any_length_of_a_packet_is_sent() {
+    for stack in ["quinn", "noq"] {
+        for packet in [1500, 12_100, 65_535] {
+            let keys = format!("transport = \"{stack}\"\npacket = \"{packet}B\"");
+            let goodput = first(&run(DROPTAIL, &group(&keys)).flows, "goodput_bps");
+            assert!(goodput > 5e6, "half of the link: {stack}, {packet} bytes, {goodput} b/s");
+        }
+    }
+}
+
 /// All but the headers of a full link is goodput, as with TCP; a loss or a mark lowers the window.
 #[test]
 fn a_flow_fills_a_link() {

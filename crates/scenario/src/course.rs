@@ -23,6 +23,7 @@ use link::varying::Varying;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{LONGEST, RATES};
+use crate::text::pairs;
 
 /// Times in ns, and what holds from each on; or what is wrong with the text.
 type Rows<T> = Result<Vec<(u64, T)>, String>;
@@ -115,6 +116,7 @@ const LONGEST_MS: u64 = 30 * 86_400_000;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    #[serde(deserialize_with = "pairs")]
     steps: Vec<(String, String)>,
 }
 

@@ -1,6 +1,7 @@
 //! Quantities in scenario files: a text with a unit, in both directions.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -11,6 +12,56 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Separates what is allowed from the hint in a deserialization error's message.
 pub(crate) const HINT: char = '\u{1f}';
+
+/// Two values and no more: for tuples serde leaves out what follows.
+struct Pair<A, B>(A, B);
+
+impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Deserialize<'de> for Pair<A, B> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<A, B>(PhantomData<(A, B)>);
+
+        impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> de::Visitor<'de> for Visitor<A, B> {
+            type Value = Pair<A, B>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a pair of two values, each pair in brackets of its own")
+            }
+
+            fn visit_seq<S: de::SeqAccess<'de>>(self, mut seq: S) -> Result<Self::Value, S::Error> {
+                let first =
+                    seq.next_element()?.ok_or_else(|| de::Error::invalid_length(0, &self))?;
+                let second =
+                    seq.next_element()?.ok_or_else(|| de::Error::invalid_length(1, &self))?;
+                match seq.next_element::<de::IgnoredAny>()? {
+                    None => Ok(Pair(first, second)),
+                    Some(_) => Err(de::Error::invalid_length(3, &self)),
+                }
+            }
+        }
+        deserializer.deserialize_seq(Visitor(PhantomData))
+    }
+}
+
+/// A list of pairs.
+pub(crate) fn pairs<'de, D, A, B, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    A: Deserialize<'de>,
+    B: Deserialize<'de>,
+    T: From<Vec<(A, B)>>,
+{
+    let all = Vec::<Pair<A, B>>::deserialize(deserializer)?;
+    Ok(all.into_iter().map(|Pair(a, b)| (a, b)).collect::<Vec<_>>().into())
+}
+
+/// One pair, if there is one.
+pub(crate) fn pair<'de, D, A>(deserializer: D) -> Result<Option<[A; 2]>, D::Error>
+where
+    D: Deserializer<'de>,
+    A: Deserialize<'de>,
+{
+    Pair::<A, A>::deserialize(deserializer).map(|Pair(a, b)| Some([a, b]))
+}
 
 /// A quantity that is written as text.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]

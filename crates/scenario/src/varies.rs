@@ -15,7 +15,7 @@ use crate::arrivals::{self, Files};
 use crate::course::{self, Dimension, Model, RATE};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::text::{Quantity, Text};
+use crate::text::{Quantity, Text, pairs};
 
 /// Values over time: from one of a file, steps, or a model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ pub struct Course {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Pairs of a time and a value: `[["0s", "10mbit"], ["5s", "2mbit"], ["20s", "2mbit"]]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "pairs")]
     pub steps: Option<Vec<(String, String)>>,
     /// A model of a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{GroupSpec, Place, Spread};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::text::{Quantity, Text};
+use crate::text::{Quantity, Text, pairs};
 
 /// What is carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +148,7 @@ pub struct Periodic {
 pub struct Schedule {
     /// Times since the flow's start, ascending from `0s`, and what is offered from each on: a rate, or `max`
     /// for as much as TCP can send. The next step withdraws data that is still unsent.
+    #[serde(deserialize_with = "pairs")]
     pub steps: Vec<(Text<Duration>, Text<Offer>)>,
 }
 

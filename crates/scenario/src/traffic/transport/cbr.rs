@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Keys;
 use crate::error::Complaint;
-use crate::text::Text;
+use crate::text::{Text, pairs};
 use crate::traffic::app::{App, AppName};
 use crate::traffic::{GroupSpec, Place};
 
@@ -18,7 +18,7 @@ pub struct Cbr {
     pub rate: Text<Rate>,
     /// Other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`; the gap
     /// that has begun is not cut short.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "pairs")]
     pub rates: Vec<(Text<Duration>, Text<Rate>)>,
     /// How the gaps between packets are spread about their mean.
     #[serde(default = "constant")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Keys;
 use crate::defaults::yes;
 use crate::error::Complaint;
-use crate::text::Text;
+use crate::text::{Text, pair};
 use crate::traffic::app::{App, AppName};
 use crate::traffic::{GroupSpec, Place};
 
@@ -29,7 +29,7 @@ pub struct Scream {
     pub frames: u32,
     /// Between these two times of the run, as `["40s", "60s"]`, no frame is made; what waits at the sender
     /// still goes. The encoder then goes on at the rate that it had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "pair")]
     pub pause: Option<[Text<Duration>; 2]>,
     /// The delay target goes up where others fill the queue (RFC 8298 §4.1.2.3).
     #[serde(default = "yes")]

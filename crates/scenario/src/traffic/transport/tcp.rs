@@ -646,6 +646,13 @@ impl Tcp {
                 return at.refuse(key, "false: the windows of bbr are its model's");
             }
         }
+        if own && (self.tso || self.send_quantum.is_some()) {
+            let key = if self.tso { "tso" } else { "send_quantum" };
+            return at.refuse(
+                key,
+                "not with a controller of your own: its burst is what leaves together",
+            );
+        }
         if !self.restart_after_idle {
             let allowed = format!("true: the window of {who} survives idleness");
             return at.refuse("restart_after_idle", &allowed);
