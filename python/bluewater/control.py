@@ -82,10 +82,11 @@ class Controller(Own):
     - ``on_lost(self, l)``: a packet is found lost. ``l``: ``now number bytes sent_at tag
       tx_in_flight lost_since_sent app_limited new_range``.
     - ``on_congestion(self, c)``: the network is congested; called once per recovery episode (RFC
-      9002 §7.3.2) and at each timeout. ``c``: ``now``, ``kind`` (:data:`LOSS`, :data:`ECN`,
-      :data:`TIMEOUT`, :data:`PERSISTENT`), ``in_flight``, ``lost`` (bytes found lost just now),
-      ``ce`` (packets reported as marked just now), ``recovery_point``, ``new_episode`` (if false,
-      the window was already reduced for this: RFC 5681 §3.1 keeps the slow-start threshold).
+      9002 §7.3.2), at each timeout, and where losses are found in an episode that a mark began.
+      ``c``: ``now``, ``kind`` (:data:`LOSS`, :data:`ECN`, :data:`TIMEOUT`, :data:`PERSISTENT`),
+      ``in_flight``, ``lost`` (bytes found lost just now), ``ce`` (as ``ce_packets`` below),
+      ``recovery_point``, ``new_episode`` (if false, the window was already reduced for this: RFC
+      5681 §3.1 keeps the slow-start threshold).
     - ``on_recovered(self, now)``: everything sent before the episode began has arrived.
     - ``on_undo(self, u)``: the last episode was spurious, since nothing was lost; it is over.
       ``u``: ``now``, ``kind`` (:data:`LOSS` or :data:`TIMEOUT`).
@@ -93,9 +94,11 @@ class Controller(Own):
       ``largest`` (number) ``sent_at tag`` of the last sent packet that it newly acknowledges;
       ``rtt`` (0: no sample) ``srtt rttvar min_rtt``; ``prior_in_flight in_flight delivered
       prior_delivered round_start``; the delivery-rate sample ``rate interval tx_in_flight lost
-      app_limited``; ``window_limited`` (the window was used, and may grow: RFC 9002 §7.8) and
-      ``in_recovery``.
-    - ``on_restart(self, now)``: there is data again after an idle period with nothing in flight.
+      app_limited``; ``window_limited`` (the window may grow: it was full, or pacing kept it from
+      being full, RFC 9002 §7.8) and ``in_recovery`` (losses are being repaired, or a mark came
+      less than a round trip ago). With ``accecn = true`` ``ce_packets`` counts the packets that
+      were marked; otherwise it is 1 where an echo begins an episode.
+    - ``on_restart(self, now)``: new data follows an idle period with nothing in flight.
     - ``on_timer(self, now)``: the time in ``self.timer`` has come. The method sets the next time,
       later than ``now``, or :data:`NEVER`.
 

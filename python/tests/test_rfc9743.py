@@ -174,6 +174,12 @@ def test_any_tcp_can_be_the_candidate(name: str) -> None:
     assert {task.kind for task in planned.tasks} == {"simulator"}
 
 
+def test_a_class_is_told_how_many_marks_there_were() -> None:
+    assert candidate("own.py:Own").with_ecn().flows("one")["accecn"]
+    assert "accecn" not in candidate("own.py:Own").flows("one")
+    assert "accecn" not in candidate("cubic").with_ecn().flows("one")
+
+
 @pytest.mark.parametrize("name", ["cbr", "bbb", "red", "own.py", "python:own.py"])
 def test_what_is_no_controller_is_refused(name: str) -> None:
     with pytest.raises(InputError) as caught:

@@ -77,6 +77,8 @@ class Sender:
             "ecn": self.ecn or self.needs_marks,
         }
         made |= tcp.preset("modern", self.transport) or _WITHOUT_PRESET
+        if made["ecn"] and self.transport.startswith(tcp.OWN):
+            made["accecn"] = True  # a class is told how many marks there were
         return made | ({} if stop is None else {"stop": time(stop)}) | keys
 
 
