@@ -15,8 +15,8 @@ impl Rack {
         self.pass();
     }
 
-    /// The time a round trip and `window` ago: packets sent before it are overdue. What is sent now is not, though
-    /// there is no round trip yet.
+    /// The time a round trip and `window` ago: packets sent before it are overdue. A packet that is sent now
+    /// is not, even before the first round trip.
     fn overdue(&self, now: u64, window: u64) -> u64 {
         (now + 1).saturating_sub((self.rtt + window).max(1))
     }

@@ -11,8 +11,8 @@ pub(super) struct Aside {
     /// What the controller gave for each packet under way: number n at place n modulo the length, a
     /// power of two.
     tags: Box<[u64]>,
-    /// An episode of which the controller does not know yet, and whether it has just begun: losses that are found
-    /// in one that a mark began are told, too.
+    /// An episode of which the controller does not know yet, and whether it has just begun. If not, these are the
+    /// first losses in an episode that a mark began.
     pub(super) episode: Option<(Kind, bool)>,
     /// Past the packet that was found lost last.
     past_lost: u32,
