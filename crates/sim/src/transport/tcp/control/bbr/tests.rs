@@ -81,7 +81,7 @@ fn acknowledgements_in_bursts_run_ahead() {
 
 #[test]
 fn the_rate_only_grows_before_the_pipe_was_full() {
-    let mut pacing = Pacing::default();
+    let mut pacing = Pacing::new(1500.0);
     assert_eq!(pacing.gap(28.0, 0), 35_714, "28 packets a ms before there is a round trip");
     pacing.set(2e-5, false);
     pacing.set(1e-5, false);
@@ -92,5 +92,8 @@ fn the_rate_only_grows_before_the_pipe_was_full() {
     assert_eq!(pacing.gap(28.0, 40_000_000), 40_000_000, "a packet a round trip at least");
     assert_eq!(pacing.burst(2.0), 2.0);
     pacing.set(1e-2, true);
-    assert_eq!(pacing.burst(2.0), 43.0, "64 kB");
+    for bytes in [500.0, 1500.0, 9000.0] {
+        let burst = Pacing { packet: bytes, ..pacing }.burst(2.0);
+        assert!((burst * bytes - 65_536.0).abs() < 1e-6, "64 KB in packets of {bytes} bytes: {burst}");
+    }
 }

@@ -584,7 +584,7 @@ impl Bbr {
             probe_min_rtt_at: u64::MAX,
             probe_rtt: ProbeRtt::default(),
             aggregation: Aggregation::default(),
-            pacing: Pacing::default(),
+            pacing: Pacing::new(1500.0),
             after_idle: false,
             repairing: false,
             initial_window,
@@ -596,7 +596,11 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     fn new(o: &Options) -> Self {
-        Self { marks: Marks::new(o.control.marks), ..Self::fresh(o.window.initial) }
+        Self {
+            marks: Marks::new(o.control.marks),
+            pacing: Pacing::new(o.control.packet),
+            ..Self::fresh(o.window.initial)
+        }
     }
 
     fn model(&mut self) -> Option<&mut dyn PathModel> {
@@ -670,8 +674,8 @@ impl PathModel for Bbr {
             (self.probe_min_rtt_at, self.min_rtt_at) = (s.now, s.now);
             self.aggregation.restart(s.now);
         }
-        if self.pacing.0 == 0.0 && s.srtt > 0 {
-            self.pacing.0 = STARTUP_GAIN * self.initial_window / s.srtt as f64;
+        if self.pacing.rate == 0.0 && s.srtt > 0 {
+            self.pacing.rate = STARTUP_GAIN * self.initial_window / s.srtt as f64;
         }
         if s.marked && self.marks.rule == MarkRule::AsLosses {
             self.on_mark(s, *window);

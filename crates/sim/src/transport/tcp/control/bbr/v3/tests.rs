@@ -14,7 +14,7 @@ fn seasoned(phase: Phase) -> Bbr {
     (bbr.min_rtt, bbr.min_rtt_at) = (10 * MS, 0);
     (bbr.probe_min_rtt, bbr.probe_min_rtt_at) = (10 * MS, 0);
     bbr.full = FullPipe { reached: true, now: true, rate: RATE, rounds: 3 };
-    bbr.pacing.0 = RATE;
+    bbr.pacing.rate = RATE;
     bbr
 }
 
@@ -86,7 +86,7 @@ fn the_next_probe_has_its_time() {
     assert_eq!(bbr.phase, Refill);
     bbr.on_sample(&sample(2, true), &mut window);
     assert_eq!(bbr.phase, Up);
-    assert_eq!(bbr.pacing.0, 1.25 * 0.99 * RATE);
+    assert_eq!(bbr.pacing.rate, 1.25 * 0.99 * RATE);
 }
 
 /// Losses while it does not probe: once a round, to what was delivered, at most by 30 %.
