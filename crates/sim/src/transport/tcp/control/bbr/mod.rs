@@ -134,6 +134,8 @@ impl Aggregation {
         self.most.update(round, (self.acked - expected).min(window), length);
     }
 
+    /// The interval begins anew. The draft's HandleRestartFromIdle() sets only its begin: what was acknowledged before
+    /// the pause would then count as come at once, up to a whole window for ten rounds. Here it is forgotten (ours).
     fn restart(&mut self, now: u64) {
         (self.acked, self.since) = (0.0, now);
     }
