@@ -217,6 +217,16 @@ def test_a_legend_that_repeats_the_titles_is_left_out() -> None:
     assert not draw("t", "trace", Scale("x"), panels, 2, "none").legends
 
 
+@pytest.mark.parametrize("kind", ["spread", "trace", "scatter", "bars"])
+@pytest.mark.parametrize("of", ["x", "y"])
+def test_lines_without_a_number_say_so(kind: str, of: str) -> None:
+    empty = LINES.with_columns(pl.lit(None, pl.Float64).alias(of))
+    figure = draw("t", kind, Scale("x"), [Drawable("p", empty, Scale("y"))], 1, "none")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["nothing to show"]
+    assert not figure.legends
+    assert not figure.parts.keys
+
+
 def test_a_small_probability_is_not_pressed_to_the_ground() -> None:
     panels = [
         Drawable(str(high), points(x=[0, 1], y=[0.0, high]), Scale("p", low=0))

@@ -70,6 +70,17 @@ def test_every_combination_has_its_line(kind: str, tmp_path: Path) -> None:
     assert "red, 50p" in points["line"][0]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_metric_without_a_number_says_so(kind: str) -> None:
+    class Silent(Runs):
+        @property
+        def runs(self) -> pl.DataFrame:
+            return super().runs.with_columns(pl.lit(None, pl.Float64).alias("delay_mean_s"))
+
+    figure = drawn(kind, ("aqm", "buffer", "flows"), runs=Silent())
+    assert "nothing to show" in [text.get_text() for text in figure.axes[0].texts]
+
+
 def test_the_band_is_that_of_the_seeds() -> None:
     figure = drawn("lines", ("aqm", "buffer"))
     (axes,) = figure.axes

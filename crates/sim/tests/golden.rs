@@ -27,7 +27,7 @@ const GOLDEN: [(&str, &str); 19] = [
     ("tfrc", "4d67e7791d3dc32d"),
     ("web", "70d0da6985f4447e"),
     ("chain", "28b027f94010e734"),
-    ("modern-fair", "c8418327faf2f3eb"),
+    ("modern-fair", "309dbd4c1452b8eb"),
     ("l4s", "8fd53340e5aa8da0"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
     ("cake-codel", "626cc3cb248c852c"),

@@ -57,3 +57,51 @@ fn congestion_avoidance_adds_a_packet_a_round_trip() {
         assert!((0.9..1.01).contains(&growth), "{flow}: {growth}");
     }
 }
+
+/// A needless timeout leaves a window of a packet, and so a gap of a round trip to the next: longer than the timeout,
+/// once all that was under way is acknowledged. The sender has data all the while, which is no idleness.
+#[test]
+fn a_gap_longer_than_the_timeout_is_not_idleness() {
+    let text = r#"
+        duration = "10s"
+        seed = 2
+        measure = { interval = "10ms", flows = true }
+        [[link]]
+        from = "s"
+        to = "a"
+        rate = "10gbit"
+        delay = "1ms"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "10mbit"
+        delay = "90ms"
+        duplex = false
+        delay_trace = { repeat = false, steps = [["0s", "90ms"], ["3s", "400ms"], ["5s", "90ms"], ["7s", "400ms"], ["8s", "90ms"]] }
+        [[link]]
+        from = "b"
+        to = "a"
+        rate = "1gbit"
+        delay = "90ms"
+        duplex = false
+        [[queue]]
+        link = "a->b"
+        aqm = "droptail"
+        buffer = "1000p"
+        [[traffic]]
+        transport = "sack"
+        rack = true
+        count_packets = true
+        pacing = true
+        delayed_ack = "0s"
+        start = "0s..1s"
+        from = ["s"]
+        to = ["b"]
+        rfc9002 = true
+        "#;
+    let scenario = Scenario::from_toml(text, "x").unwrap();
+    let series = Run::new(scenario, text, "x").unwrap().finish().flow_series;
+    let at = |second: f64| series.number("cwnd_packets", (second * 100.0) as usize).unwrap();
+    let windows = (850..900).map(|row| at(f64::from(row) / 100.0));
+    assert!(windows.fold(f64::INFINITY, f64::min) > 100.0, "{} packets at 8.55 s", at(8.55));
+}

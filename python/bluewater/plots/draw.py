@@ -295,10 +295,12 @@ def _with_groups(
 
 
 def _lines(panels: Sequence[Drawable]) -> list[str]:
+    """The names of the lines that have a point."""
     names: dict[str, None] = {}
     for panel in panels:
         if "line" in panel.points.columns:
-            names.update(dict.fromkeys(sorted(panel.points["line"].unique().cast(pl.String))))
+            drawn = panel.points.drop_nulls(["x", "y"])["line"]
+            names.update(dict.fromkeys(sorted(drawn.unique().cast(pl.String))))
     return sorted(names, key=order)
 
 

@@ -89,9 +89,12 @@ def draw(
         axes = figure.add_subplot()
         own = sweep.name not in _UNNAMED and not figure.for_paper
         axes.set_title(sweep.name if own else "")
-        {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
-            axes, points, y
-        )
+        if points["y"].drop_nulls().is_empty():
+            axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
+        else:
+            {"lines": _lines, "heat": _heat, "box": _box, "cdf": _cdf, "ellipse": _ellipse}[kind](
+                axes, points, y
+            )
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(numbers := axis.get_major_formatter(), ScalarFormatter):
                 numbers.set_useOffset(False)

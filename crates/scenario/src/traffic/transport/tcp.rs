@@ -158,7 +158,7 @@ pub struct Tcp {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// Length of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets
-    /// (`prague` one), at most 43 (64 kB of 1500 bytes). The send quantum of BBR. If not given 1 ms with
+    /// (`prague` one), at most 64 KB (43 packets of 1500 bytes). The send quantum of BBR. If not given 1 ms with
     /// `tso`, else each packet leaves by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,

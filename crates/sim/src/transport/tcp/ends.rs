@@ -167,9 +167,6 @@ impl EndPoints for Ends {
         let jitter = if let Pacing::Jitter { most } = o.pacing { Some(most) } else { None };
         let at_once = jitter.is_none() || waited;
         if at_once {
-            if jitter.is_some() {
-                sender.on_wait_over(now);
-            }
             port.seat.send_at = NEVER;
             release(sender, port, o);
         }

@@ -5,8 +5,8 @@ use scenario::traffic::{self as keys, Conduct, TcpName, TrafficSpec};
 
 use super::rtt::RtoBounds;
 
-/// A burst of a paced sender has no more than 64 kB, in packets of 1500 bytes (Linux, BBR).
-pub(super) const MOST_IN_A_BURST: u32 = 43;
+/// A burst of a paced sender has no more than 64 KB (Linux, BBR).
+const MOST_IN_A_BURST: f64 = 65_536.0;
 /// A burst has as many packets as the pacing rate sends in this time, ns, by default.
 const TSO_QUANTUM: u64 = 1_000_000;
 /// Each of these in the least round trip halves what a burst may have beside that, ns.
@@ -57,6 +57,8 @@ pub struct Control {
     pub rfc8312: bool,
     /// Prague treats shorter round trips as this one, ns.
     pub reference_rtt: u64,
+    /// A packet has so many bytes, of those on the wire.
+    pub packet: f64,
     /// Marks leave Prague this rate, packets a ns.
     pub least_rate: f64,
     /// What BBR makes of marks.
@@ -202,6 +204,8 @@ pub struct Bursts {
     pub quantum: u64,
     /// At least so many, where it is not 0.
     pub least: u64,
+    /// At most so many: 64 KB.
+    pub most: u64,
     /// As Linux sizes and fills what it leaves to the interface to cut up, paced or not.
     pub tso: bool,
 }
@@ -256,13 +260,15 @@ impl Options {
         let pacing = Pacing::new(tcp);
         let ecn = Ecn::new(spec.group.ecn, tcp);
         let honest = tcp.receiver == Conduct::Honest;
+        let packet = f64::from(spec.group.packet_bytes().unwrap_or(1500));
         Self {
             control: Control {
                 name: tcp.name,
                 has_model: needs.has_model,
                 rfc8312: tcp.rfc8312,
                 reference_rtt: tcp.reference_rtt.map_or(REFERENCE_RTT, |time| time.0.as_nanos()),
-                least_rate: LEAST_RATE / f64::from(spec.group.packet_bytes().unwrap_or(1500)),
+                packet,
+                least_rate: LEAST_RATE / packet,
                 marks: match tcp.ecn_rule {
                     keys::EcnRule::AsLosses => MarkRule::AsLosses,
                     keys::EcnRule::LowLatency if tcp.accecn => MarkRule::LowLatency,
@@ -274,7 +280,7 @@ impl Options {
             timer: Timer::new(tcp),
             ecn,
             pacing,
-            bursts: Bursts::new(tcp),
+            bursts: Bursts::new(tcp, packet),
             acks: Acks {
                 delay: match tcp.receiver {
                     Conduct::AckDivision => 0,
@@ -425,24 +431,31 @@ impl Ecn {
     }
 }
 
+/// Packets of so many bytes in the largest burst.
+pub(super) fn most_in_a_burst(packet: f64) -> f64 {
+    MOST_IN_A_BURST / packet
+}
+
 impl Bursts {
-    fn new(tcp: &keys::Tcp) -> Self {
+    fn new(tcp: &keys::Tcp, packet: f64) -> Self {
         let unsaid = if tcp.tso { TSO_QUANTUM } else { 0 };
+        let least = if tcp.name == TcpName::Prague { 1 } else { 2 };
         Self {
             quantum: tcp.send_quantum.map_or(unsaid, |time| time.0.as_nanos()),
-            least: if tcp.name == TcpName::Prague { 1 } else { 2 },
+            least,
+            most: (most_in_a_burst(packet) as u64).max(least),
             tso: tcp.tso,
         }
     }
 
     /// How many packets leave together that would be `gap` ns apart, where the least round trip is `min_rtt` ns, or
-    /// 0 if it is not known. Short round trips allow for more: 64 kB, halved for each 512 µs (Linux,
+    /// 0 if it is not known. Short round trips allow for more: 64 KB, halved for each 512 µs (Linux,
     /// `tcp_tso_autosize`).
     pub(super) fn size(&self, gap: u64, min_rtt: u64) -> u64 {
         if self.quantum == 0 {
             return 1;
         }
-        let most = u64::from(MOST_IN_A_BURST);
+        let most = self.most;
         let halvings = min_rtt / SHORT_RTT;
         let more = if self.tso && min_rtt > 0 && halvings < 32 { most >> halvings } else { 0 };
         (self.quantum / gap.max(1)).saturating_add(more).clamp(self.least, most)

@@ -274,8 +274,8 @@ pub(crate) struct Sample {
     pub prior_in_flight: u32,
     /// After.
     pub in_flight: u32,
-    /// The window was used up before.
-    pub window_limited: bool,
+    /// The window was full at some point since the last sample.
+    pub window_filled: bool,
     /// It carries an ECN echo, the first in a round trip.
     pub marked: bool,
     /// Packets that it tells were marked.

@@ -6,7 +6,7 @@ use super::super::control::{Control, Event, Growth, RoundTrip, Times};
 use super::super::options::{AfterIdle, Options, Variant};
 use super::super::rtt::{Backoff, RttEstimator};
 use super::super::runs::Runs;
-use super::{Counts, NEVER, State};
+use super::{Counts, NEVER, NONE, State};
 use crate::packet::{Packet, Payload, SACK_BLOCKS};
 
 /// A loose window is larger by this share where each acknowledgement is a sample of the round trip, and by a packet
@@ -39,6 +39,9 @@ pub(super) struct Core {
     pub(super) end: u32,
     /// Past the last packet that the application has given.
     pub(super) available: u32,
+    /// The packet that was next when the application had nothing to send; [`NONE`] once it is known what that pause
+    /// left of the window.
+    pub(super) paused_at: u32,
     /// Packets that have arrived beyond `una`: a duplicate for each, or with RACK those selectively acknowledged.
     pub(super) duplicates: u32,
     pub(super) state: State,
@@ -71,6 +74,7 @@ impl Default for Core {
             next: 0,
             end: 0,
             available: 0,
+            paused_at: 0,
             duplicates: 0,
             state: State::Closed,
             force: false,
@@ -255,8 +259,13 @@ impl Core {
         }
     }
 
+    /// A sender is idle as long as the application gives it nothing; what waits for its pacing or for the host is no
+    /// pause (RFC 5681 §4.1, RFC 9002 §7.8).
     #[inline(never)]
     fn end_long_pause(&mut self, now: u64, may_restart: bool, o: &Options) {
+        if std::mem::replace(&mut self.paused_at, NONE) != self.next {
+            return;
+        }
         self.control.on_event(Event::Unused, now);
         if may_restart && now - self.last_sent > self.timeout(o) {
             self.restart(now, o);

@@ -34,6 +34,8 @@ use rfc::Rfc;
 const DUPLICATES: u32 = 3;
 /// No timer is running.
 const NEVER: u64 = u64::MAX;
+/// No packet.
+const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 enum State {
@@ -138,17 +140,15 @@ impl Sender {
         if let Recovery::Rack(rack) = &mut self.recovery {
             rack.check_app_limit(&self.core);
         }
+        if self.core.has_nothing_left() {
+            self.core.paused_at = self.core.next;
+        }
         self.core.available = self.core.available.saturating_add(packets);
     }
 
     /// The application withdraws what was not sent yet.
     pub fn withdraw(&mut self) {
         self.core.available = self.core.end;
-    }
-
-    /// What may be sent has waited at the host until `now`: it was not idle meanwhile.
-    pub fn on_wait_over(&mut self, now: u64) {
-        self.core.last_sent = now;
     }
 }
 

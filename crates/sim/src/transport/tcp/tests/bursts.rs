@@ -3,7 +3,7 @@
 use super::*;
 use crate::transport::tcp::options::Bursts;
 
-const TSO: Bursts = Bursts { quantum: MS, least: 2, tso: true };
+const TSO: Bursts = Bursts { quantum: MS, least: 2, most: 43, tso: true };
 
 /// `tcp_tso_autosize`: what a millisecond sends, two packets at least, 64 kB at most; beside that 64 kB at no round
 /// trip, half of it at 0.5 ms, and an eighth of a packet at 4 ms.
@@ -22,6 +22,20 @@ fn a_burst_has_the_size_of_a_millisecond() {
     }
     assert_eq!(Bursts { quantum: 0, ..TSO }.size(MS / 5, 0), 1, "each by itself");
     assert_eq!(Bursts { least: 1, ..TSO }.size(MS, 40 * MS), 1, "prague's");
+}
+
+/// 64 KB are the most, whatever the packets' length.
+#[test]
+fn a_burst_is_bounded_in_bytes() {
+    for (packet, most) in [("500B", 131), ("1500B", 43), ("9000B", 7), ("65535B", 2)] {
+        let text = format!(
+            "duration = \"1s\"\nnetwork = {{ preset = \"dumbbell\" }}\n[[queue]]\naqm = \"droptail\"\n\
+             buffer = \"9p\"\n[[traffic]]\ntransport = \"bbr\"\npreset = \"linux\"\npacket = \"{packet}\""
+        );
+        let scenario = crate::Scenario::from_toml(&text, "x").unwrap();
+        let o = Options::of(&scenario.traffic[0]).unwrap();
+        assert_eq!(o.bursts.size(1, 40 * MS), most, "{packet}");
+    }
 }
 
 /// A window of 900, a round trip ago: acknowledgements that come together let packets out as often as a burst is full,

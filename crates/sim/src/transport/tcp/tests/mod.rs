@@ -33,6 +33,7 @@ pub(super) fn options(variant: Variant) -> Options {
             has_model: false,
             rfc8312: false,
             reference_rtt: 25 * MS,
+            packet: 1500.0,
             least_rate: 0.0,
             marks: options::MarkRule::AsLosses,
         },
@@ -64,7 +65,7 @@ pub(super) fn options(variant: Variant) -> Options {
             waits_at_one: false,
         },
         pacing: options::Pacing::None,
-        bursts: options::Bursts { quantum: 0, least: 2, tso: false },
+        bursts: options::Bursts { quantum: 0, least: 2, most: 43, tso: false },
         acks: options::Acks {
             delay: 0,
             quick: false,

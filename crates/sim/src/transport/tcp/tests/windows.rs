@@ -215,7 +215,7 @@ fn behind_a_pause_cubic_begins_another_stage() {
     }
 }
 
-/// What waited for the hosts' own time was not idle.
+/// A sender that has data and waits, for its pacing or for the host's own time, is not idle.
 #[test]
 fn a_wait_before_sending_is_not_idleness() {
     let mut p = Path::new(options(Variant::Sack));
@@ -233,8 +233,22 @@ fn a_wait_before_sending_is_not_idleness() {
     p.now += RTT;
     p.sender.on_ack(p.now, &ack, &p.o);
     p.now += 5000 * MS;
-    p.sender.on_wait_over(p.now);
     assert!(p.send_all().len() > 10);
+}
+
+/// Neither is one that waits with what the application has given it after a short pause.
+#[test]
+fn a_wait_after_a_pause_is_not_idleness() {
+    for (pause, wait, restarts) in [(100, 5000, false), (5000, 100, true)] {
+        let (mut p, sent) = sixteen(options(Variant::Sack));
+        p.sender.withdraw();
+        assert!(p.deliver(&sent, &[], &[]).is_empty());
+        p.now += pause * MS;
+        p.sender.offer(u32::MAX);
+        assert!(p.sender.room(p.now, &p.o) > Some(0));
+        p.now += wait * MS;
+        assert_eq!(p.send_all().len() == 2, restarts, "{pause} ms idle, {wait} ms of waiting");
+    }
 }
 
 /// RFC 9438 §5.1: CUBIC's mean window at a round trip of 100 ms when one packet in 1/p is lost:

@@ -15,7 +15,7 @@ pub use v3::Bbr;
 use std::collections::VecDeque;
 
 use super::Sample;
-use crate::transport::tcp::options::MOST_IN_A_BURST;
+use crate::transport::tcp::options::most_in_a_burst;
 use crate::watch::{Value, Values};
 
 /// A window has at least so many packets, so that delayed acknowledgements go on.
@@ -26,7 +26,7 @@ const MARGIN: f64 = 0.99;
 const PROBE_RTT_FOR: u64 = 200_000_000;
 /// The round trip before there is a sample, ns.
 const NOMINAL_RTT: u64 = 1_000_000;
-/// A burst is what a millisecond sends, at most [`MOST_IN_A_BURST`].
+/// A burst is what a millisecond sends, ns.
 const BURST: f64 = 1e6;
 
 /// The largest value of the last `length` slots of some virtual time.
@@ -134,6 +134,8 @@ impl Aggregation {
         self.most.update(round, (self.acked - expected).min(window), length);
     }
 
+    /// The interval begins anew. The draft's HandleRestartFromIdle() sets only its begin: what was acknowledged before
+    /// the pause would then count as come at once, up to a whole window for ten rounds. Here it is forgotten (ours).
     fn restart(&mut self, now: u64) {
         (self.acked, self.since) = (0.0, now);
     }
@@ -186,26 +188,35 @@ impl Trail {
 }
 
 /// The pacing rate: it grows only, until the pipe was full once.
-#[derive(Clone, Copy, Default, Debug)]
-struct Pacing(f64);
+#[derive(Clone, Copy, Debug)]
+struct Pacing {
+    /// Packets a ns.
+    rate: f64,
+    /// Bytes of a packet.
+    packet: f64,
+}
 
 impl Pacing {
+    fn new(packet: f64) -> Self {
+        Self { rate: 0.0, packet }
+    }
+
     fn set(&mut self, rate: f64, full: bool) {
-        if full || rate > self.0 {
-            self.0 = rate;
+        if full || rate > self.rate {
+            self.rate = rate;
         }
     }
 
     /// ns to the next packet; never more than a round trip, so that a low estimate can be mended (ours).
     fn gap(self, initial: f64, srtt: u64) -> u64 {
         let rtt = if srtt == 0 { NOMINAL_RTT } else { srtt };
-        let rate = if self.0 > 0.0 { self.0 } else { initial / rtt as f64 };
+        let rate = if self.rate > 0.0 { self.rate } else { initial / rtt as f64 };
         ((1.0 / rate).round() as u64).min(rtt)
     }
 
-    /// Packets of a burst, at least `least`.
+    /// Packets of a burst, at least `least`, at most 64 KB.
     fn burst(self, least: f64) -> f64 {
-        (self.0 * BURST).min(MOST_IN_A_BURST.into()).max(least)
+        (self.rate * BURST).min(most_in_a_burst(self.packet)).max(least)
     }
 }
 

@@ -79,9 +79,30 @@ fn acknowledgements_in_bursts_run_ahead() {
     assert_eq!(acked(200, 1, 12), 1.0, "forgotten");
 }
 
+/// A burst, a minute at the estimated rate, and a pause. The two packets that come 10 ms behind it run ahead by no more
+/// than themselves. By the draft's words, which set only the begin of the interval, they run ahead by all that came in
+/// that minute, bounded by the window.
+#[test]
+fn what_came_before_a_pause_does_not_run_ahead() {
+    let extra = |restart: fn(&mut Aggregation, u64)| {
+        let mut ahead = Aggregation::default();
+        let mut acked = |ahead: &mut Aggregation, ms: u64, newly, round| {
+            let sample = Sample { now: ms * 1_000_000, newly, ..Sample::default() };
+            ahead.update(&sample, 200.0, 1e-5, round, 10);
+        };
+        acked(&mut ahead, 0, 250, 0);
+        (1..=6000).for_each(|n| acked(&mut ahead, 10 * n, 100, n as u32));
+        restart(&mut ahead, 70_000_000_000);
+        (0..10).for_each(|n| acked(&mut ahead, 70_010 + n, 2, 7000 + n as u32));
+        ahead.most.max()
+    };
+    assert_eq!(extra(Aggregation::restart), 2.0);
+    assert_eq!(extra(|ahead, now| ahead.since = now), 200.0);
+}
+
 #[test]
 fn the_rate_only_grows_before_the_pipe_was_full() {
-    let mut pacing = Pacing::default();
+    let mut pacing = Pacing::new(1500.0);
     assert_eq!(pacing.gap(28.0, 0), 35_714, "28 packets a ms before there is a round trip");
     pacing.set(2e-5, false);
     pacing.set(1e-5, false);
@@ -92,5 +113,8 @@ fn the_rate_only_grows_before_the_pipe_was_full() {
     assert_eq!(pacing.gap(28.0, 40_000_000), 40_000_000, "a packet a round trip at least");
     assert_eq!(pacing.burst(2.0), 2.0);
     pacing.set(1e-2, true);
-    assert_eq!(pacing.burst(2.0), 43.0, "64 kB");
+    for bytes in [500.0, 1500.0, 9000.0] {
+        let burst = Pacing { packet: bytes, ..pacing }.burst(2.0);
+        assert!((burst * bytes - 65_536.0).abs() < 1e-6, "64 KB in packets of {bytes} bytes: {burst}");
+    }
 }

@@ -23,8 +23,8 @@ const AGGREGATION_ROUNDS: u32 = 10;
 const MIN_RTT_FOR: u64 = 10_000_000_000;
 /// The window has room for no more than what aggregation holds back in so long, ns.
 const MOST_AGGREGATION: f64 = 1e8;
-/// Below this rate a burst is a packet: 1.2 Mb/s, in packets of 1500 bytes a ns.
-const SLOW: f64 = 1e-7;
+/// Below this rate a burst is a packet: 1.2 Mb/s, in bytes a ns.
+const SLOW: f64 = 1.5e-4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -97,7 +97,8 @@ impl Bbr1 {
 
     /// What is to be under way: with room for three bursts, even, and for two more while it probes.
     fn with_room(&self, volume: f64) -> f64 {
-        let burst = self.pacing.burst(if self.pacing.0 < SLOW { 1.0 } else { 2.0 }).floor();
+        let slow = self.pacing.rate * self.pacing.packet < SLOW;
+        let burst = self.pacing.burst(if slow { 1.0 } else { 2.0 }).floor();
         let even = 2.0 * ((volume + 3.0 * burst) / 2.0).ceil();
         let probing = self.phase == Phase::ProbeBw && self.place == 0;
         even + if probing { 2.0 } else { 0.0 }
@@ -222,7 +223,7 @@ impl CongestionControl for Bbr1 {
             min_rtt_at: u64::MAX,
             full: FullPipe::default(),
             aggregation: Aggregation::default(),
-            pacing: Pacing::default(),
+            pacing: Pacing::new(o.control.packet),
             place: 0,
             place_since: 0,
             probe_rtt: ProbeRtt::default(),
@@ -293,8 +294,8 @@ impl PathModel for Bbr1 {
         if self.min_rtt_at == u64::MAX {
             self.min_rtt_at = s.now;
         }
-        if self.pacing.0 == 0.0 && s.srtt > 0 {
-            self.pacing.0 = HIGH_GAIN * self.initial_window / s.srtt as f64;
+        if self.pacing.rate == 0.0 && s.srtt > 0 {
+            self.pacing.rate = HIGH_GAIN * self.initial_window / s.srtt as f64;
         }
         self.update_bw(s);
         let (bw, round) = (self.bw.max(), self.rounds.count);

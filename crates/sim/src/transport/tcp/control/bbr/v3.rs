@@ -95,12 +95,32 @@ struct Probe {
     wait: u64,
 }
 
+/// Whether the window was full at any point in a round trip, which is counted by packets.
+#[derive(Clone, Copy, Default, Debug)]
+struct WindowUse {
+    /// In the last one: `C.is_cwnd_limited`.
+    limited: bool,
+    /// In this one so far.
+    filled: bool,
+}
+
+impl WindowUse {
+    /// An acknowledgement, before which the window was `filled`, and which `ends` the round trip.
+    fn update(&mut self, filled: bool, ends: bool) {
+        self.filled |= filled;
+        if ends {
+            (self.limited, self.filled) = (self.filled, false);
+        }
+    }
+}
+
 /// The state of BBR version 3.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     phase: Phase,
     trail: Trail,
     rounds: Rounds,
+    window_use: WindowUse,
     max_bw: MaxFilter,
     cycle: u32,
     bw: f64,
@@ -174,6 +194,7 @@ impl Bbr {
 
     fn update_bw(&mut self, s: &Sample) {
         self.rounds.update(s);
+        self.window_use.update(s.window_filled, self.rounds.started);
         self.probe.rounds_since += u32::from(self.rounds.started);
         if s.rate > 0.0 && (s.rate >= self.max_bw.max() || !s.app_limited) {
             self.max_bw.update(self.cycle, s.rate, BW_CYCLES);
@@ -344,7 +365,7 @@ impl Bbr {
     }
 
     fn raise_bound(&mut self, s: &Sample, window: f64) {
-        if !s.window_limited || window < self.inflight_long {
+        if !self.window_use.limited || window < self.inflight_long {
             return;
         }
         self.probe.acked += f64::from(s.newly);
@@ -422,7 +443,7 @@ impl Bbr {
             self.probe.precautionary = true;
             return true;
         }
-        if s.window_limited && window >= self.inflight_long {
+        if self.window_use.limited && window >= self.inflight_long {
             self.full.restart(s.rate);
             return false;
         }
@@ -533,6 +554,7 @@ impl Bbr {
             phase: Startup,
             trail: Trail(1),
             rounds: Rounds::default(),
+            window_use: WindowUse::default(),
             max_bw: MaxFilter::default(),
             cycle: 0,
             bw: 0.0,
@@ -562,7 +584,7 @@ impl Bbr {
             probe_min_rtt_at: u64::MAX,
             probe_rtt: ProbeRtt::default(),
             aggregation: Aggregation::default(),
-            pacing: Pacing::default(),
+            pacing: Pacing::new(1500.0),
             after_idle: false,
             repairing: false,
             initial_window,
@@ -574,7 +596,11 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     fn new(o: &Options) -> Self {
-        Self { marks: Marks::new(o.control.marks), ..Self::fresh(o.window.initial) }
+        Self {
+            marks: Marks::new(o.control.marks),
+            pacing: Pacing::new(o.control.packet),
+            ..Self::fresh(o.window.initial)
+        }
     }
 
     fn model(&mut self) -> Option<&mut dyn PathModel> {
@@ -648,8 +674,8 @@ impl PathModel for Bbr {
             (self.probe_min_rtt_at, self.min_rtt_at) = (s.now, s.now);
             self.aggregation.restart(s.now);
         }
-        if self.pacing.0 == 0.0 && s.srtt > 0 {
-            self.pacing.0 = STARTUP_GAIN * self.initial_window / s.srtt as f64;
+        if self.pacing.rate == 0.0 && s.srtt > 0 {
+            self.pacing.rate = STARTUP_GAIN * self.initial_window / s.srtt as f64;
         }
         if s.marked && self.marks.rule == MarkRule::AsLosses {
             self.on_mark(s, *window);

@@ -40,9 +40,10 @@ pub(super) struct Delivery {
     /// The newest of what this acknowledgement is the first to acknowledge, when it was sent, and its
     /// number.
     newest: Option<(Sent, u64, u32)>,
-    /// Under way before this acknowledgement, and whether that was all that the window allows.
+    /// Under way before this acknowledgement.
     pub(super) prior_in_flight: u32,
-    pub(super) window_limited: bool,
+    /// The window was full since the last sample: before an acknowledgement, as more leave only behind one.
+    pub(super) window_filled: bool,
 }
 
 impl Delivery {

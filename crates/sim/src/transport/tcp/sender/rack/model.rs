@@ -14,11 +14,12 @@ impl Rack {
             return;
         }
         let in_flight = self.pipe(core);
-        let window_limited = f64::from(in_flight) + 1.0 > core.cwnd;
+        let fills_window = f64::from(in_flight) + 1.0 > core.cwnd;
         let has_lost = in_flight < core.missing();
-        let limited = core.has_nothing_left() && !window_limited && !has_lost;
+        let limited = core.has_nothing_left() && !fills_window && !has_lost;
         if let Some(delivery) = &mut self.delivery {
-            (delivery.prior_in_flight, delivery.window_limited) = (in_flight, window_limited);
+            delivery.prior_in_flight = in_flight;
+            delivery.window_filled |= fills_window;
             if limited {
                 delivery.limit(in_flight);
             }
@@ -117,7 +118,7 @@ impl Rack {
             total: delivery.delivered,
             prior_in_flight: delivery.prior_in_flight,
             in_flight,
-            window_limited: delivery.window_limited,
+            window_filled: std::mem::take(&mut delivery.window_filled),
             marked,
             marks,
             total_marks: delivery.marked,
