@@ -83,6 +83,10 @@ impl EventSpec {
         let Transport::Tcp(tcp) = &group.transport else {
             return Err(Complaint::new(key("when.flow"), "the name of a group over TCP"));
         };
+        if matches!(group.app, App::Web(_)) {
+            return Err(Complaint::new(key("when.flow"), "a group that is not of app = \"web\"")
+                .hint("its connections come and go, so that none is the first flow"));
+        }
         let phases = phases(tcp.name);
         if !phases.contains(&enters.as_str()) {
             let hint = did_you_mean(enters, phases.iter().copied());
@@ -129,7 +133,8 @@ fn change(
             .hint(EXAMPLE));
     };
     let there = if list == "traffic" { traffic.len() } else { links.len() };
-    let number = number.parse::<usize>().ok().filter(|number| *number < there);
+    let plain = |n: &usize| *n < there && n.to_string() == number;
+    let number = number.parse::<usize>().ok().filter(plain);
     let number = number.ok_or_else(|| match there {
         0 => refused("with [[link]] only".into()),
         _ => refused(format!("{list}.0 … {list}.{}", there - 1)),
@@ -139,7 +144,7 @@ fn change(
             let rate = to.parse::<Rate>().ok();
             let rate = rate.filter(|rate| RATES.contains(&rate.bits_per_second()));
             rate.map(|rate| Change::Rate(number, rate))
-                .ok_or_else(|| refused("a rate: 45mbit".into()))
+                .ok_or_else(|| refused("a rate, 1kbit … 100tbit".into()))
         }
         ("link", "loss") => probability(to)
             .map(|loss| Change::Loss(number, loss))

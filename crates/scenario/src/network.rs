@@ -79,7 +79,7 @@ pub struct Network {
 
 /// One delay for all, or one for each.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a time, or a list of times in brackets\u{1f}")]
 pub enum Delays {
     /// One for all.
     One(Text<Duration>),

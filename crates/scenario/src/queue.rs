@@ -49,7 +49,7 @@ pub struct QueueSpec {
 
 /// A parameter's value: a text with its unit, a number, or a flag.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "text in quotes, a number, true or false\u{1f}")]
 pub enum Parameter {
     /// `true`, `false`.
     Flag(bool),

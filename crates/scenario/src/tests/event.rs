@@ -50,6 +50,11 @@ fn what_is_wrong_with_an_event_is_said() {
             "link.0 … link.1",
         ),
         (
+            &format!("{drain}set = {{ \"link.01.rate\" = \"1mbit\" }}"),
+            "event[0].set.\"link.01.rate\"",
+            "link.0 … link.1",
+        ),
+        (
             &format!("{drain}set = {{ \"link.1.rate\" = \"0bit\" }}"),
             "event[0].set.\"link.1.rate\"",
             "a rate",

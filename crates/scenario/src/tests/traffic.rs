@@ -31,6 +31,7 @@ fn idle_keys_are_refused() {
             "two values",
         ),
         ("scream", "pause = [\"1s\", \"2s\", \"3s\"]", "pause", "two values"),
+        ("rust:x", "params = { n = [1] }", "params.n", "text in quotes, a number"),
         ("rust:x", "tso = true", "tso", "controller of your own"),
         ("rust:x", "pacing = true\nsend_quantum = \"1ms\"", "send_quantum", "own"),
         ("cbr", "rate = \"1mbit\"\napp = \"schedule\"", "app", "periodic"),

@@ -18,7 +18,7 @@ use crate::text::{Quantity, Text};
 
 /// How the sizes of transfers are spread: a distribution with a name, or that of a file.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a name in quotes, or a table with a file\u{1f}")]
 pub enum Spread {
     /// A distribution with a name.
     Named(Text<Sizes>),
