@@ -150,7 +150,7 @@ network.presets=feng | network.presets | unknown key | did you mean `preset`?
 network.bandwidth=1mbit | network.bandwidth = "1mbit" | unknown key | did you mean `rate`?
 network.latency=5ms | unknown key | did you mean `delay`?
 network.rtt=50ms | network.rtt = "50ms" | unknown key | `access_delay`
-network.bottlenecks=0 | network.bottlenecks = 0 | 1 … 25
+network.bottlenecks=0 | network.bottlenecks = 0 | 1 … 10000
 network.buffer=100p | unknown key | `buffer` is a key of [[queue]]
 queue.0.aqm=reed | queue[0].aqm = "reed" | did you mean `red`?
 queue.0.aqm=RED | queue[0].aqm = "RED" | did you mean `red`?

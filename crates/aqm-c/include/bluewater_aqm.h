@@ -28,7 +28,7 @@ enum {
 /* Why a packet was dropped or marked. */
 enum {
     AQM_OVERFLOW = 1, /* there was no room */
-    AQM_EARLY = 2,    /* the algorithm's decision before the buffer was full */
+    AQM_EARLY = 2,    /* the algorithm's decision, with room or without */
     AQM_PENALTY = 3,  /* a rate limit on a flow that ignores congestion */
     AQM_POLICED = 4   /* a rate limit on all that arrives */
 };

@@ -81,7 +81,7 @@ impl Env {
 pub enum Cause {
     /// There was no room.
     Overflow = 0,
-    /// The algorithm's decision before the buffer was full.
+    /// The algorithm's decision, with room or without.
     Early = 1,
     /// A rate limit or pre-filter on a flow that ignores congestion.
     Penalty = 2,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use aqm::any::{PRESET, canonical};
+use aqm::any::{BuildError, PRESET, canonical};
 use aqm::{
     About, AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta,
     Outlet, Qdisc, Rate, Rng,
@@ -26,9 +26,15 @@ const PHASES: [(u32, u64); 5] = [(20, 12_000), (80, 4_300), (1, 600_000), (40, 1
 const FLOWS: [(u8, Ecn); 4] =
     [(0, Ecn::NotEct), (8, Ecn::Ect0), (46, Ecn::Ect1), (20, Ecn::NotEct)];
 
-/// A further case with each of these, where a discipline has it: weights and steps of the papers need more
-/// packets than a story has.
-const QUICK: [(&str, &str); 3] = [("w_q", "0.05"), ("increment", "0.2"), ("gamma", "1")];
+/// A further case with each of these, where a discipline has them: weights and steps of the papers need more
+/// packets than a story has, an average passes twice the highest threshold, and a pause takes many intervals.
+const QUICK: [&[(&str, &str)]; 5] = [
+    &[("w_q", "0.05")],
+    &[("w_q", "0.2"), ("min_th", "2p"), ("max_th", "6p")],
+    &[("increment", "0.2")],
+    &[("gamma", "1")],
+    &[("interval", "20ms")],
+];
 
 /// Disciplines that decide nothing before the buffer, or that of a flow, is full.
 const OVERFLOW_ALONE: [&str; 5] = ["droptail", "random-drop", "drop-front", "sfq", "drr"];
@@ -158,12 +164,20 @@ impl Run {
     }
 }
 
+fn build(
+    name: &str,
+    settings: &[(&str, &str)],
+    rng: &mut Rng,
+) -> Result<AnyQdisc<Numbered>, BuildError> {
+    let env = Env::new(Limit::packets(BUFFER).expect("a buffer"), RATE);
+    AnyQdisc::build(name, settings, &env, rng)
+}
+
 /// The story with one discipline, as an object of JSON, and how many signals are no overflows.
 fn case(about: &About, settings: &[(&str, &str)]) -> (String, u64) {
     let name = about.name;
-    let env = Env::new(Limit::packets(BUFFER).expect("a buffer"), RATE);
     let mut rng = Rng::new(SEED, 0);
-    let queue = AnyQdisc::build(name, settings, &env, &mut rng)
+    let queue = build(name, settings, &mut rng)
         .unwrap_or_else(|error| panic!("{name} {settings:?}: {error:?}"));
     let start = draws(Rng::new(SEED, 0), &rng);
     let mut run = Run { queue, rng, now: Instant::ZERO, events: Vec::new() };
@@ -192,14 +206,16 @@ fn case(about: &About, settings: &[(&str, &str)]) -> (String, u64) {
 fn every_discipline_decides_as_its_vectors_say() {
     let update = std::env::var_os("BLUEWATER_UPDATE_VECTORS").is_some();
     for about in CATALOG.iter().filter(|about| wanted(about.name)) {
-        let table = (about.parameters)();
         let quick = QUICK
             .into_iter()
-            .filter(|(key, _)| table.iter().any(|p| p.name == *key && p.with.is_empty()));
-        let presets = about.presets.iter().map(|(name, _)| (PRESET, *name));
-        let further = presets.chain(quick).map(|setting| case(about, &[setting]));
-        let (cases, early): (Vec<_>, Vec<_>) =
-            [case(about, &[])].into_iter().chain(further).unzip();
+            .filter(|settings| build(about.name, settings, &mut Rng::new(SEED, 0)).is_ok());
+        let presets = about.presets.iter().map(|(name, _)| vec![(PRESET, *name)]);
+        let (cases, early): (Vec<_>, Vec<_>) = [vec![]]
+            .into_iter()
+            .chain(presets)
+            .chain(quick.map(<[_]>::to_vec))
+            .map(|settings| case(about, &settings))
+            .unzip();
         let overflow_alone = OVERFLOW_ALONE.contains(&about.name);
         assert_eq!(early.iter().all(|n| *n == 0), overflow_alone, "{}: signals", about.name);
         let text = format!("[\n{}\n]\n", cases.join(",\n"));

@@ -1,6 +1,6 @@
 //! Networks: presets from the papers, or links of one's own, with shortest routes.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use aqm::{Duration, Framing, Rate};
 use link::impair::Loss;
@@ -53,7 +53,7 @@ pub struct Network {
     /// Propagation delay of the bottleneck.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Text<Duration>>,
-    /// How many such bottlenecks there are in a row, 1 … 25.
+    /// How many such bottlenecks there are in a row, 1 … 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottlenecks: Option<u32>,
     /// Rate of the access links.
@@ -315,6 +315,8 @@ impl Edge {
 #[derive(Clone, Debug)]
 pub struct Topology {
     nodes: Vec<String>,
+    /// The number of each node.
+    numbers: HashMap<String, usize>,
     /// Those of a preset's bottlenecks come first, each there and back.
     pub links: Vec<Edge>,
     /// How many bottlenecks a preset has.
@@ -326,10 +328,20 @@ pub struct Topology {
     into: Vec<Vec<usize>>,
 }
 
-/// More nodes than a side, or all bottlenecks together, may have.
+/// As many as a side may have, or all bottlenecks together, and as many bottlenecks.
 const MAX_NODES: u32 = 10_000;
-/// Routers are named by a letter.
-const MAX_BOTTLENECKS: u32 = 25;
+
+/// The name of router `n`: `A` … `Z`, `AA`, `AB` ….
+fn router(mut n: usize) -> String {
+    let mut letters = Vec::new();
+    loop {
+        letters.push((b'A' + (n % 26) as u8) as char);
+        if n < 26 {
+            return letters.into_iter().rev().collect();
+        }
+        n = n / 26 - 1;
+    }
+}
 
 impl Topology {
     /// The network of a preset or of links of one's own.
@@ -363,8 +375,8 @@ impl Topology {
         };
         let left = count("left", whole.left, 1, MAX_NODES)?;
         let right = count("right", whole.right, 1, MAX_NODES)?;
-        let n = count("bottlenecks", whole.bottlenecks, 1, MAX_BOTTLENECKS)?;
-        let cross = count("cross", whole.cross, 0, MAX_NODES / MAX_BOTTLENECKS)?;
+        let n = count("bottlenecks", whole.bottlenecks, 1, MAX_NODES)?;
+        let cross = count("cross", whole.cross, 0, (MAX_NODES / n as u32).min(400))?;
         let delays = |delays: &Delays, nodes: usize, key: &str| {
             let delays = delays.expand(nodes, key)?;
             for &each in &delays {
@@ -380,8 +392,7 @@ impl Topology {
         }
         let cross_access = delays(&whole.cross_delay, cross, "network.cross_delay")?;
 
-        let mut nodes: Vec<String> =
-            ('A'..='Z').take(n + 1).map(|router| router.to_string()).collect();
+        let mut nodes: Vec<String> = (0..=n).map(router).collect();
         let mut links = Vec::new();
         let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
             for (from, to) in [(a, b), (b, a)] {
@@ -420,13 +431,14 @@ impl Topology {
             out[link.from].push(i);
             into[link.to].push(i);
         }
-        Self { nodes, links, bottlenecks, left, right, out, into }
+        let numbers = nodes.iter().cloned().zip(0..).collect();
+        Self { nodes, numbers, links, bottlenecks, left, right, out, into }
     }
 
     fn graph(specs: &[LinkSpec]) -> Result<Self, Complaint> {
-        let mut nodes: Vec<String> = Vec::new();
+        let (mut nodes, mut numbers) = (Vec::new(), HashMap::new());
         let mut number = |name: &String| {
-            nodes.iter().position(|n| n == name).unwrap_or_else(|| {
+            *numbers.entry(name.clone()).or_insert_with(|| {
                 nodes.push(name.clone());
                 nodes.len() - 1
             })
@@ -481,7 +493,14 @@ impl Topology {
                 Ok(0)
             };
         };
-        (0..self.links.len()).find(|&i| self.link_name(i) == name).ok_or_else(|| {
+        let ends = name.split_once("->").map(|(from, to)| [from, to].map(|n| self.numbers.get(n)));
+        let there = match ends {
+            Some([Some(&from), Some(to)]) => {
+                self.out[from].iter().find(|&&link| self.links[link].to == *to).copied()
+            }
+            _ => None,
+        };
+        there.ok_or_else(|| {
             let names: Vec<String> = (0..self.links.len()).map(|i| self.link_name(i)).collect();
             let hint = did_you_mean(name, names.iter().map(String::as_str));
             Complaint::new(key, names[..names.len().min(20)].join(", ")).hint(hint)
@@ -512,7 +531,7 @@ impl Topology {
         names
             .iter()
             .map(|name| {
-                self.nodes.iter().position(|n| n == name).ok_or_else(|| {
+                self.numbers.get(name).copied().ok_or_else(|| {
                     let nodes = self.nodes.iter().map(String::as_str);
                     let near = did_you_mean(name, nodes);
                     let hint = match near.is_empty() {

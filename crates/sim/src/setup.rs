@@ -90,12 +90,14 @@ pub(crate) fn links(
     let flows = traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
     let first = traffic.first().and_then(|spec| spec.group.packet_bytes());
     let mean_packet = first.unwrap_or(1000).into();
-    let mut links = (0..topology.links.len())
-        .map(|link| {
-            let queue = managed.iter().position(|&at| at == link);
-            let spec = queue.map(|i| (i, &scenario.queue[i]));
-            build_link(topology, link, spec, scenario.seed, mean_packet, flows)
-        })
+    let mut specs = vec![None; topology.links.len()];
+    managed.iter().zip(scenario.queue.iter().enumerate()).for_each(|(&link, spec)| {
+        specs[link].get_or_insert(spec);
+    });
+    let mut links = specs
+        .into_iter()
+        .enumerate()
+        .map(|(link, spec)| build_link(topology, link, spec, scenario.seed, mean_packet, flows))
         .collect::<Result<Vec<_>, _>>()?;
     let (impairing, wires) = wires(topology, scenario.seed, links.len());
     links.extend(impairing);

@@ -115,6 +115,9 @@ fn the_rate_only_grows_before_the_pipe_was_full() {
     pacing.set(1e-2, true);
     for bytes in [500.0, 1500.0, 9000.0] {
         let burst = Pacing { packet: bytes, ..pacing }.burst(2.0);
-        assert!((burst * bytes - 65_536.0).abs() < 1e-6, "64 KB in packets of {bytes} bytes: {burst}");
+        assert!(
+            (burst * bytes - 65_536.0).abs() < 1e-6,
+            "64 KB in packets of {bytes} bytes: {burst}"
+        );
     }
 }
