@@ -18,6 +18,7 @@ from bluewater.control import PERSISTENT, TIMEOUT, Controller, inf, integer, num
 from bluewater.control import random as uniform
 from bluewater.errors import InputError
 from bluewater.own import entry
+from bluewater.results import remarks
 from bluewater.study.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -236,6 +237,61 @@ def test_signals_are_written_down_with_each_row_of_control(own: type[Controller]
     assert bluewater.run(table(own, **keys)).decision_hash == run.decision_hash
 
 
+class Bounds(Reno):
+    """Out of bounds after each congestion, and with a burst that no sender has."""
+
+    def start(self, s: Any) -> None:
+        super().start(s)
+        self.burst = 1e12
+
+    def on_congestion(self, c: Any) -> None:
+        super().on_congestion(c)
+        self.cwnd = self.mtu / 4
+
+    def on_recovered(self, now: int) -> None:
+        self.cwnd = inf
+        self.pacing = 1e-9
+
+
+class FastBounds(Bounds):
+    compiled = True
+
+    def start(self, s: Any) -> None:
+        self.mtu, self.cwnd, self.ssthresh = float(s.mtu), float(s.initial_window), inf
+        self.old_cwnd, self.old_ssthresh = self.cwnd, inf
+        self.burst = 1e12
+
+    def on_congestion(self, c: Any) -> None:
+        self.cwnd = self.mtu / 4
+
+
+@pytest.mark.parametrize("own", [Bounds, FastBounds])
+def test_what_the_sender_holds_in_bounds_is_counted(own: type[Controller], tmp_path: Path) -> None:
+    if own.compiled:
+        pytest.importorskip("numba")
+    run = bluewater.run(table(own))
+    first = {name: ns for flow, name, _, ns in run.held if flow == 0}
+    assert set(first) == {"cwnd", "pacing", "burst"}
+    assert first["burst"] == 0 < first["cwnd"] < first["pacing"]
+    assert all(calls > 10 for _, name, calls, _ in run.held if name == "burst")
+    run.save(tmp_path)
+    assert bluewater.load(tmp_path).held == list(run.held)
+    told = remarks.of_run(run)
+    left = re.findall(r"left (\w+) outside its bounds in [\d,]+ calls, first at \d", " ".join(told))
+    assert left == ["burst", "cwnd", "pacing"]
+    assert all("so did 2 other flows" in each for each in told)
+    assert "cwnd is from the group's min_window to 2⁴⁰ bytes" in told[1]
+
+
+def test_a_run_names_what_was_held_in_bounds(cli: Cli, tmp_path: Path) -> None:
+    """The word is at the end of the run; a controller within its bounds gives none."""
+    for start, held in (("self.burst = 1e12", True), ("self.burst = 3000.0", False)):
+        file = tmp_path / "my.toml"
+        file.write_text(tomli_w.dumps(table(own(tmp_path, start=start))), "utf-8")
+        said = " ".join(cli("run", str(file)).stderr.split())
+        assert ("the controller of flow 0 left burst outside its bounds in" in said) is held
+
+
 def test_a_law_of_queues_is_none_of_controllers() -> None:
     with pytest.raises(InputError, match="unknown law 'calm'"):
         bluewater.check(Reno, but=["calm"])
@@ -291,6 +347,10 @@ ATTACKS = [
     ({"body": "self.burst = -5.0"}, "burst = -5"),
     ({"body": "self.ssthresh = -5.0"}, "ssthresh = -5"),
     ({"body": "self.timer = a.now - 1"}, r"timer = \d+ at \d+; allowed: a time after"),
+    (
+        {"body": "self.timer = a.now"},
+        r"Own\.on_ack at .* timer = (\d+) at \1; allowed: a time after",
+    ),
     ({"again": "now"}, r"Own\.on_timer at .* timer = \d+ at \d+"),
     ({"tag": "-7"}, "Own.on_send at .* it gave -7; allowed: a tag"),
     ({"tag": "0.5"}, "it gave 0.5; allowed: a tag"),
@@ -320,6 +380,12 @@ def test_what_a_method_does_wrong_ends_the_run(
     with pytest.raises(InputError, match=told):
         bluewater.run(table(own(tmp_path, **keys, compiled=compiled)))
     assert bluewater.run(table(own(tmp_path))).summary["loss"] > 0
+
+
+def test_the_timer_that_start_sets_is_in_the_future(tmp_path: Path) -> None:
+    """That is an error before the run."""
+    with pytest.raises(bluewater.ScenarioError, match=r"Own\.start at .* timer = 0 at 0; allowed"):
+        bluewater.run(table(own(tmp_path, start="self.timer = s.now")))
 
 
 @pytest.mark.parametrize(("keys", "told"), PLAIN)

@@ -517,6 +517,8 @@ why words.txt x | 'x' | a whole number
 reproduce feng --quik | no option --quik | did you mean --quick?
 reproduce feng --jobs 0 | --jobs = '0' | 1 or more
 suite l4 | 'l4' | did you mean 'l4s'?
+suite rfc9743 --candidate quin:cubic | 'quin:cubic' | quinn, noq | quinn:newreno
+suite rfc9743 --candidate quinn:bbr | 'quinn:bbr' | cubic, newreno | ignores its pacing rate
 suite l4s --size huge | 'huge' | full, quick
 plot --size colum | --size | did you mean 'column'?
 plot nosuch.toml | a scenario, where the folder of a run is needed | `bluewater run nosuch.toml`

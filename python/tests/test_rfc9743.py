@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,34 @@ def test_a_class_is_told_how_many_marks_there_were() -> None:
     assert candidate("own.py:Own").with_ecn().flows("one")["accecn"]
     assert "accecn" not in candidate("own.py:Own").flows("one")
     assert "accecn" not in candidate("cubic").with_ecn().flows("one")
+
+
+@pytest.mark.parametrize("name", ["quinn", "quinn:newreno", "noq:cubic"])
+def test_a_quic_stack_can_be_the_candidate(name: str) -> None:
+    """Every run is planned, and what does not apply says why."""
+    planned = suite.plan(candidate(name), "quick", (1,))
+    stack, _, control = name.partition(":")
+    groups = [group for task in planned.tasks for group in tomllib.loads(task.text)["traffic"]]
+    controls = {group["control"] for group in groups if group["transport"] == stack}
+    assert controls == {control or "cubic"}
+    missing = {(part.run.id, part.cell.label): part.cell.missing for part in planned.parts}
+    why = {key: reason for key, reason in missing.items() if reason}
+    assert set(why) == {
+        *(("R15", f"5.7, {media}") for media in ("scream", "cbr")),
+        *(("R29", receiver) for receiver in ("ack-division", "optimistic", "no-echo")),
+    }
+    assert all("the stack" in reason for reason in why.values())
+
+
+def test_a_quic_stack_has_rows_without_a_verdict(tmp_path: Path) -> None:
+    found = judged("quinn:newreno", tmp_path, "R03", "R27", "R29")
+    assert found["R03"].verdict is Verdict.HOLDS
+    by_rule = {each.rule: each for each in found["R27"].readings}
+    assert by_rule["timeouts in a row"].verdict is Verdict.UNJUDGED
+    assert "does not report" in by_rule["timeouts in a row"].reason
+    assert by_rule["V-step"].verdict is not Verdict.UNJUDGED
+    assert found["R29"].verdict is Verdict.UNJUDGED
+    assert "none cheats" in found["R29"].why_not
 
 
 @pytest.mark.parametrize("name", ["cbr", "bbb", "red", "own.py", "python:own.py"])

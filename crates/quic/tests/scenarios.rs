@@ -153,3 +153,24 @@ fn two_processes_decide_alike() {
     let said = String::from_utf8_lossy(&child.stdout).into_owned();
     assert!(said.contains(&format!("hash {}", hash())), "{said}");
 }
+
+/// A receiver with more than 1024 gaps in its stream closes the connection (`connection/assembler.rs` of both).
+/// Slow start makes as many where it loses every other packet of a large window.
+#[test]
+fn too_many_gaps_end_a_connection() {
+    for stack in ["quinn", "noq"] {
+        let goodput = |rate: &str, buffer: &str| {
+            quic::register();
+            let text = format!(
+                "duration = \"8s\"\nwarmup = \"4s\"\n[network]\npreset = \"dumbbell\"\n\
+                 rate = \"{rate}\"\ndelay = \"75ms\"\n[[queue]]\naqm = \"droptail\"\n\
+                 buffer = \"{buffer}\"\n[[traffic]]\ntransport = \"{stack}\"\npacket = \"1500B\""
+            );
+            let scenario = Scenario::from_toml(&text, "quic").unwrap_or_else(|e| panic!("{e}"));
+            let run = Run::new(scenario, &text, "quic").unwrap_or_else(|e| panic!("{e}"));
+            first(&run.finish().flows, "goodput_bps")
+        };
+        assert_eq!(goodput("100mbit", "1333p"), 0.0, "{stack}");
+        assert!(goodput("10mbit", "133p") > 8e6, "{stack}");
+    }
+}

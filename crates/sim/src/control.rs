@@ -72,7 +72,8 @@ impl<T: Controller + Clone + 'static> Duplicate for T {
     }
 }
 
-/// What a controller decides.
+/// What a controller decides. The sender holds each of these in bounds, and counts that
+/// ([`Held`]): a packet's path has no errors.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Out {
     /// How much may be under way, bytes; held between the least window and [`LARGEST_WINDOW`].
@@ -80,11 +81,12 @@ pub struct Out {
     /// Below this window it is in slow start, bytes: there the default pacing is faster, and a window
     /// counts as used if half of it is. Infinite: no loss was seen yet; 0: it has no slow start.
     pub ssthresh: f64,
-    /// Bytes a second; 0: none of its own.
+    /// Bytes a second; 0: none of its own. At least a packet in 10⁵ s.
     pub pacing: f64,
-    /// Bytes that a paced sender sends together; 0: a packet.
+    /// Bytes that a paced sender sends together; 0: a packet. At most 65 535 packets.
     pub burst: f64,
-    /// When [`Controller::on_timer`] is wanted, ns, or [`NEVER`]. Times that are over do not count.
+    /// When [`Controller::on_timer`] is wanted, ns, or [`NEVER`]. The time that has come may stay; another one
+    /// is later than that of the call, or never comes.
     pub timer: u64,
     /// What is sent now tells nothing of the bandwidth.
     pub app_limited: bool,
@@ -101,6 +103,19 @@ impl Default for Out {
             app_limited: false,
         }
     }
+}
+
+/// What a flow's controllers decided out of bounds, and the sender held in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The flow.
+    pub flow: usize,
+    /// The field of [`Out`].
+    pub field: &'static str,
+    /// After how many calls.
+    pub calls: u64,
+    /// The time of the first of them, ns.
+    pub first: u64,
 }
 
 /// A connection is about to send its first packet.
@@ -292,20 +307,23 @@ pub fn provide(provider: &'static dyn Provider) {
     let _ = PROVIDER.set(provider);
 }
 
-/// The controllers of a group of traffic.
+/// The controllers of a flow.
 #[derive(Clone)]
 pub(crate) struct Setting {
+    flow: usize,
     /// The length of a packet, the least window, bytes.
     pub(crate) mtu: f64,
     pub(crate) min_window: f64,
     /// Without a rate of its own it is paced by its window.
     pub(crate) paced: bool,
     pub(crate) make: Arc<dyn Make>,
+    /// What was held in bounds, of all flows of the group.
+    held: Arc<Mutex<BTreeMap<(usize, &'static str), Held>>>,
 }
 
 impl Setting {
-    /// That of group `number`, if its controllers are brought along.
-    pub(crate) fn of(spec: &TrafficSpec, number: usize) -> Result<Option<Arc<Self>>, Complaint> {
+    /// That of flows of group `number`, if their controllers are brought along.
+    pub(crate) fn of(spec: &TrafficSpec, number: usize) -> Result<Option<Self>, Complaint> {
         let name = spec.group.transport.name();
         let Transport::Tcp(tcp) = &spec.transport else { return Ok(None) };
         let mtu = u64::from(spec.group.packet_bytes().unwrap_or(1000));
@@ -326,7 +344,26 @@ impl Setting {
             return Ok(None);
         };
         let paced = tcp.pacing == Some(true);
-        Ok(Some(Arc::new(Self { mtu: mtu as f64, min_window: min_window as f64, paced, make })))
+        let (mtu, min_window) = (mtu as f64, min_window as f64);
+        Ok(Some(Self { flow: 0, mtu, min_window, paced, make, held: Arc::default() }))
+    }
+
+    /// That of one flow of the group.
+    pub(crate) fn of_flow(&self, flow: usize) -> Arc<Self> {
+        Arc::new(Self { flow, ..self.clone() })
+    }
+
+    /// Notes that a decision was held in bounds at `now`.
+    #[cold]
+    pub(crate) fn note_held(&self, field: &'static str, now: u64) {
+        let first = Held { flow: self.flow, field, calls: 0, first: now };
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry((self.flow, field)).or_insert(first).calls += 1;
+    }
+
+    /// All that was held in bounds, by flow and field.
+    pub(crate) fn held(&self) -> Vec<Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect()
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, Once};
 
 use aqm::Qdisc as _;
 use sim::control::{
-    Ack, Congestion, Controller, Kind, LARGEST_WINDOW, Lost, NEVER, Out, Rng, Sent, Start, Undo,
-    register,
+    Ack, Congestion, Controller, Held, Kind, LARGEST_WINDOW, Lost, NEVER, Out, Rng, Sent, Start,
+    Undo, register,
 };
 use sim::{Run, Scenario, ScenarioError};
 
@@ -53,6 +53,12 @@ fn ready() {
             let rate = 10.0 * start.mtu as f64;
             let out = Out { cwnd: 1e6, pacing: rate, ..Out::default() };
             boxed(Fixed(out))
+        });
+        register("two", |start: &Start, _: Rng| {
+            boxed(Fixed(Out { cwnd: 2.0 * start.mtu as f64, ..Out::default() }))
+        });
+        register("creeping", |_: &Start, _: Rng| {
+            boxed(Fixed(Out { cwnd: 1e5, pacing: 1e-9, burst: 1e12, ..Out::default() }))
         });
         register("told", |start: &Start, rng: Rng| boxed(Told::new(start, rng)));
         register("kept", |start: &Start, _: Rng| boxed(Kept(Reno::new(start), false)));
@@ -144,6 +150,32 @@ fn a_window_that_is_none_is_held_in_bounds() {
     }
     assert!(most("endless", "") <= LARGEST_WINDOW / MTU as f64);
     assert!(most("mad", "") > 60.0);
+}
+
+/// Each field that is held in bounds is counted, by flow, with its first time.
+#[test]
+fn what_is_held_in_bounds_is_counted() {
+    let held =
+        |name: &str, keys: &str| run(&format!("rust:{name}"), keys, "", "").unwrap().finish().held;
+    let fields = |name: &str| held(name, "").iter().map(|held| held.field).collect::<Vec<_>>();
+    for name in ["nan", "negative", "endless"] {
+        assert_eq!(fields(name), ["cwnd"]);
+    }
+    assert_eq!(fields("creeping"), ["burst", "pacing"]);
+    for name in ["reno", "slow", "two"] {
+        assert_eq!(held(name, "flows = 3"), []);
+    }
+    let twice = held("mad", "flows = 2\nstart = \"3s\"");
+    let first = 3_000_000_000;
+    let of = |flow, field| twice.iter().find(|held| (held.flow, held.field) == (flow, field));
+    assert_eq!(of(1, "timer"), Some(&Held { flow: 1, field: "timer", calls: 1, first }));
+    for field in ["ssthresh", "pacing", "burst"] {
+        let held = of(0, field).unwrap();
+        assert!(held.first == first && held.calls > 100, "{held:?}");
+    }
+    assert_eq!(twice.len(), 8);
+    // Two packets are below a least window of three.
+    assert_eq!(held("two", "min_window = 3")[0].field, "cwnd");
 }
 
 /// Ten packets a second, whatever the window.

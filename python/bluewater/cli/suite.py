@@ -70,8 +70,8 @@ def suite(
         typer.Option(
             "--candidate",
             metavar="CONTROLLER",
-            help=f"Suite {NAME} only: the congestion controller to evaluate, a TCP or your own "
-            "class FILE.py:CLASS.",
+            help=f"Suite {NAME} only: the congestion controller to evaluate: a TCP, a QUIC stack "
+            "as in quinn:cubic, or your own class FILE.py:CLASS.",
             show_default=DEFAULT,
         ),
     ] = None,

@@ -32,7 +32,13 @@ def planned(name: str | None, size: str, seeds: tuple[int, ...] | None) -> Plan:
     try:
         return suite.plan(chosen, size, seeds or SEEDS)
     except ScenarioError as error:
-        raise InputError(error.problem, key="--candidate", value=name, hint=error.hint) from error
+        raise InputError(
+            error.problem,
+            key="--candidate",
+            value=name,
+            allowed=error.allowed,
+            hint=error.hint,
+        ) from error
 
 
 def evaluate(

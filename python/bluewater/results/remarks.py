@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
     captures = [f"{file}: {told}" for file, *odd in result.captures for told in of_capture(*odd)]
-    return [*of_queues(result), *_late(result), *captures]
+    return [*of_queues(result), *_late(result), *captures, *_held(result)]
 
 
 def of_queues(result: Result) -> list[str]:
@@ -44,6 +44,30 @@ def _late(result: Result) -> Iterator[str]:
         if groups:
             count = f"{late.height} flow{'s' if late.height > 1 else ''}"
             yield f"{count} would start after the end of the run: {groups}"
+
+
+def _held(result: Result) -> Iterator[str]:
+    """What users' controllers decided out of bounds: an attribute with the flow that was first."""
+    for name in dict.fromkeys(name for _, name, _, _ in result.held):
+        rows = sorted((ns, flow, calls) for flow, each, calls, ns in result.held if each == name)
+        first, flow, calls = rows[0]
+        times = "1 call" if calls == 1 else f"{calls:,} calls"
+        others = len(rows) - 1
+        more = f"; so did {others} other flow{'s' if others > 1 else ''}" if others else ""
+        yield (
+            f"the controller of flow {flow} left {name} outside its bounds in {times}, first at "
+            f"{first / 1e9:.9f} s{more}. The sender used the nearest bound; {_BOUNDS[name]}"
+        )
+
+
+_BOUNDS = {
+    "cwnd": "cwnd is from the group's min_window to 2⁴⁰ bytes",
+    "ssthresh": "ssthresh is from 0 on",
+    "pacing": "pacing is 0 for none, or at least a packet in 100,000 s",
+    "burst": "burst is at most 65,535 packets",
+    "timer": "timer is later than the call",
+}
+"""The bounds of what controllers decide. In Python a wrong ``ssthresh`` or ``timer`` ends a run."""
 
 
 def of_capture(reordered: int, oversized: int) -> Iterator[str]:

@@ -86,6 +86,8 @@ class Result:
         empty: Names of tables without rows.
         captures: Of each capture among the traffic its file, and how many of its packets do not
             come at their recorded time and are longer than a frame of Ethernet.
+        held: What users' controllers decided out of bounds, and the sender held in them: flow,
+            attribute, after how many calls, and the time of the first, in nanoseconds.
     """
 
     summary: Mapping[str, Any]
@@ -97,6 +99,7 @@ class Result:
     lists: Callable[[], Mapping[str, Columns]] = _no_lists
     empty: Sequence[str] = ()
     captures: Sequence[tuple[str, int, int]] = ()
+    held: Sequence[tuple[int, str, int, int]] = ()
 
     @classmethod
     def of(
@@ -116,6 +119,7 @@ class Result:
             load=partial(_made, tables),
             lists=partial(_lists, tables),
             captures=captures,
+            held=raw.get("held", ()),
         )
 
     queues = _table("queues")
@@ -181,6 +185,7 @@ class Result:
             "tables": rows,
             "summary": dict(self.summary),
             "captures": self.captures,
+            "held": self.held,
         }
         # A line a key; with an indent Python's own encoder would take longer than the run.
         lines = (f"  {json.dumps(name)}: {json.dumps(it)}" for name, it in sealed(meta).items())

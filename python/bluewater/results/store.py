@@ -249,7 +249,7 @@ def read_result(folder: Path, key: str = "") -> Result:
             summary = _table(folder, digests, "summary").row(0, named=True)
         else:
             summary = meta["summary"]
-        captures = meta.get("captures", ())
+        captures, held = meta.get("captures", ()), meta.get("held", ())
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(str(folder / "meta.json"), error) from error
     _check(folder / "scenario.toml", scenario.encode(), digests)
@@ -264,6 +264,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         lists=partial(_lists, folder, digests),
         empty=[name for name, number in rows.items() if number == 0],
         captures=[(str(file), int(late), int(long)) for file, late, long in captures],
+        held=[(int(flow), str(name), int(calls), int(ns)) for flow, name, calls, ns in held],
     )
 
 

@@ -380,9 +380,8 @@ impl Object {
                 return Err(wrong(&format!("{name} = {value}"), allowed));
             }
         }
-        // One that has just come, or was due at this very instant, is another matter.
-        let late = if fired { timer <= now } else { timer != self.timer && timer < now };
-        if late {
+        // The one that was set may be due at this very instant.
+        if timer <= now && (fired || timer != self.timer) {
             let allowed = "a time after that of the call, in nanoseconds, or NEVER";
             return Err(wrong(&format!("timer = {timer} at {now}"), allowed));
         }

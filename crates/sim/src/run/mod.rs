@@ -6,7 +6,7 @@ use aqm::{About, Duration};
 use scenario::error::Complaint;
 use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
 
-use crate::control::Setting;
+use crate::control::{Held, Setting};
 use crate::network::{Identities, Managed};
 use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
@@ -35,6 +35,8 @@ pub struct Run {
     series: Series,
     by_group: GroupSeries,
     by_flow: FlowSeries,
+    /// Of groups whose controllers are brought along.
+    settings: Vec<Setting>,
 }
 
 /// Everything that a run gives.
@@ -70,6 +72,8 @@ pub struct Outcome {
     pub calls: Table,
     /// A row a link that varies or impairs packets.
     pub links: Table,
+    /// What controllers that are brought along decided out of bounds, in the whole run.
+    pub held: Vec<Held>,
     /// The scenario with all defaults.
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
@@ -127,9 +131,11 @@ impl Run {
         let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
+        let mut settings = Vec::new();
         for (group, spec) in scenario.traffic.iter().enumerate() {
             if let Some(setting) = Setting::of(spec, group)? {
                 simulation.bring(group, &setting);
+                settings.push(setting);
             }
         }
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
@@ -172,6 +178,7 @@ impl Run {
             series,
             by_group,
             by_flow,
+            settings,
             scenario,
         })
     }
@@ -281,6 +288,7 @@ impl Run {
             slowdowns,
             calls,
             links,
+            held: self.settings.iter().flat_map(Setting::held).collect(),
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }

@@ -8,8 +8,6 @@ pub(crate) mod events;
 mod flow;
 mod web;
 
-use std::sync::Arc;
-
 use link::memory::{fetch_ahead, room_for};
 use link::{DecisionHash, NEVER};
 
@@ -231,9 +229,12 @@ impl Simulation {
 
     /// The controllers of a group's connections are brought along. Only before the first
     /// [`Simulation::advance`].
-    pub(crate) fn bring(&mut self, group: usize, setting: &Arc<Setting>) {
-        let flows = self.flows.iter_mut().filter(|flow| usize::from(flow.seat.group) == group);
-        flows.for_each(|flow| flow.ends.bring(setting));
+    pub(crate) fn bring(&mut self, group: usize, setting: &Setting) {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            if usize::from(flow.seat.group) == group {
+                flow.ends.bring(&setting.of_flow(number));
+            }
+        }
     }
 
     /// Begins a new window of measurement.

@@ -177,6 +177,9 @@ def calls(s: Setting) -> Iterator[Cell]:
     length = 120.0
     for case, app in cases.items():
         for kind, keys in media.items():
+            if app and s.candidate.is_quic:
+                yield Cell(f"{case}, {kind}", missing="the stack carries no web sessions here")
+                continue
             call = {"name": "call", "from": ["S"], "to": ["D"], "start": "5s..5500ms"} | keys
             flows, begin = (10, (0.0, 10.0)) if app else (1, (0.0, 0.5))
 
@@ -247,6 +250,9 @@ def cheats(s: Setting) -> Iterator[Cell]:
     length = 40.0 if s.quick else 120.0
     for receiver in ("ack-division", "optimistic", "no-echo"):
         marks = receiver == "no-echo"
+        if s.candidate.is_quic:
+            yield Cell(receiver, missing="the stack's receivers are its own, and none cheats")
+            continue
         if marks and not s.candidate.answers_marks:
             yield Cell(receiver, missing="the candidate does not use marks")
             continue

@@ -29,7 +29,8 @@ _READING = (
 def measured(row: Row, most: int = 3) -> str:
     """The worst values of a run in words."""
     if row.verdict is Verdict.UNJUDGED:
-        return row.why_not if row.reason else f"not judged: {row.why_not}"
+        found = "not judged" if row.decision_hash else "not run"
+        return row.why_not if row.reason else f"{found}: {row.why_not}"
     told = [f"{each.rule} {each.text}" for each in row.worst[:most]]
     worst = row.worst[0]
     where = f" ({worst.cell})" if worst.verdict is not Verdict.HOLDS else ""

@@ -36,11 +36,18 @@ class Sender:
         name: Its name in results.
         transport: The transport of scenario files.
         ecn: Whether its packets are ECN-capable.
+        control: The controller of a QUIC stack; empty for the stack's default.
     """
 
     name: str
     transport: str
     ecn: bool = False
+    control: str = ""
+
+    @property
+    def is_quic(self) -> bool:
+        """Whether a QUIC stack has receiver, handshake and loss recovery of its own."""
+        return self.transport in tcp.STACKS
 
     @property
     def answers_marks(self) -> bool:
@@ -76,7 +83,10 @@ class Sender:
             "start": f"{time(start[0])}..{time(start[1])}",
             "ecn": self.ecn or self.needs_marks,
         }
-        made |= tcp.preset("modern", self.transport) or _WITHOUT_PRESET
+        if self.is_quic:
+            made |= {"control": self.control} if self.control else {}
+        else:
+            made |= tcp.preset("modern", self.transport) or _WITHOUT_PRESET
         if made["ecn"] and self.transport.startswith(tcp.OWN):
             made["accecn"] = True  # a class is told how many marks there were
         return made | ({} if stop is None else {"stop": time(stop)}) | keys
@@ -91,10 +101,10 @@ INCUMBENTS = (RENO, CUBIC)
 
 
 def candidate(name: str) -> Sender:
-    """The candidate of this name: a TCP, or a class in Python as ``FILE.py:CLASS``.
+    """The candidate of this name: a TCP, a QUIC stack, or a class in Python as ``FILE.py:CLASS``.
 
     Raises:
-        InputError: There is no such TCP.
+        InputError: There is no such TCP and no such stack.
     """
     own = name if name.startswith(tcp.OWN) else f"{LANGUAGE}{name}" if ".py" in name else ""
     if own:
@@ -108,16 +118,18 @@ def candidate(name: str) -> Sender:
             )
         return Sender(cls or name, own)
     try:
-        tcp.check(name, "--candidate")
+        keys = tcp.bulk(name, "--candidate")
     except InputError as error:
+        known = ", ".join((*tcp.TCPS, *tcp.STACKS))
         raise InputError(
             f"no congestion controller '{name}'",
             key="--candidate",
             value=name,
-            allowed=f"{', '.join(tcp.TCPS)}, or your own class: python:FILE:CLASS",
+            allowed=f"{known}, a stack with its controller: quinn:newreno, or your own class: "
+            "python:FILE:CLASS",
             hint=error.hint,
         ) from None
-    return Sender(name, name)
+    return Sender(name, **keys)
 
 
 def time(seconds: float) -> str:

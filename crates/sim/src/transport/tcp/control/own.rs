@@ -11,6 +11,8 @@ use crate::transport::tcp::Options;
 
 /// The longest time between two packets, ns: about a day, so that sums of it are times as well.
 const LONGEST_GAP: f64 = 1e14;
+/// The most packets that go together.
+const LARGEST_BURST: f64 = u16::MAX as f64;
 /// A second, ns.
 const SECOND: f64 = 1e9;
 
@@ -54,7 +56,7 @@ impl CongestionControl for Own {
             return Pace::Gap(0);
         };
         match running.out.pacing {
-            rate if rate > 0.0 => Pace::Gap((setting.mtu * SECOND / rate).min(LONGEST_GAP) as u64),
+            rate if rate > 0.0 => Pace::Gap((setting.mtu * SECOND / rate) as u64),
             _ if setting.paced => Pace::Gain(1.2),
             _ => Pace::Gap(0),
         }
@@ -97,14 +99,27 @@ impl Own {
         now: u64,
         news: impl FnOnce(&mut dyn Controller) -> T,
     ) -> T {
-        let Some(Running { controller, out, timer }) = &mut self.running else {
+        let (Some(setting), Some(running)) = (&self.setting, &mut self.running) else {
             return T::default();
         };
-        let answer = news(controller.as_mut());
-        *out = controller.out();
-        // A time that is over has come already, or never will; one that is due just now is to come.
-        if out.timer != *timer {
-            *timer = if out.timer > now { out.timer } else { NEVER };
+        let answer = news(running.controller.as_mut());
+        let given = running.controller.out();
+        let before = std::mem::replace(&mut running.out, held(given, setting));
+        let out = &running.out;
+        // The time that was set and is due just now is to come.
+        if given.timer != running.timer {
+            running.timer = if given.timer > now { given.timer } else { NEVER };
+        }
+        for (field, is_held) in [
+            ("cwnd", given.cwnd != out.cwnd),
+            ("ssthresh", given.ssthresh != out.ssthresh),
+            ("pacing", given.pacing != out.pacing),
+            ("burst", given.burst != out.burst),
+            ("timer", given.timer != before.timer && given.timer <= now),
+        ] {
+            if is_held {
+                setting.note_held(field, now);
+            }
         }
         answer
     }
@@ -134,14 +149,13 @@ impl Own {
     /// The window and the slow-start threshold in packets, while it runs.
     pub(in super::super) fn windows(&self) -> Option<(f64, f64)> {
         let (setting, out) = (self.setting.as_ref()?, &self.running.as_ref()?.out);
-        let window = out.cwnd.max(setting.min_window).min(LARGEST_WINDOW);
-        Some((window / setting.mtu, out.ssthresh / setting.mtu))
+        Some((out.cwnd / setting.mtu, out.ssthresh / setting.mtu))
     }
 
     /// Packets of a burst.
     pub(in super::super) fn burst(&self) -> u64 {
         let bytes = self.running.as_ref().map_or(0.0, |running| running.out.burst);
-        ((bytes / self.mtu()) as u64).clamp(1, u16::MAX.into())
+        ((bytes / self.mtu()) as u64).max(1)
     }
 
     /// When its timer comes, ns.
@@ -152,5 +166,17 @@ impl Own {
     /// Whether what is sent now tells nothing of the bandwidth.
     pub(in super::super) fn is_app_limited(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.out.app_limited)
+    }
+}
+
+/// A decision in bounds; for what is no number the least.
+fn held(out: Out, setting: &Setting) -> Out {
+    let slowest = setting.mtu * SECOND / LONGEST_GAP;
+    Out {
+        cwnd: out.cwnd.max(setting.min_window).min(LARGEST_WINDOW),
+        ssthresh: out.ssthresh.max(0.0),
+        pacing: if out.pacing > 0.0 { out.pacing.max(slowest) } else { 0.0 },
+        burst: out.burst.max(0.0).min(LARGEST_BURST * setting.mtu),
+        ..out
     }
 }
