@@ -101,11 +101,11 @@ test: ## Run all Rust and Python tests
 	$(MAKE) python-tests
 	@$(LACKING)
 
-# First what is not timed, two at once, because compilers end in one long step that takes one processor. The
+# First what compiles for long, two at once, because compilers end in one long step that takes one processor. The
 # extension is that of a release: its decisions are compared with the pins, too.
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
-	$(MAKE) --jobs 2 --output-sync setup lint-rust
-	$(MAKE) --jobs 2 --output-sync LACKING=: lint-python portable deny docs gate rust-programs
+	$(MAKE) --jobs 2 --output-sync setup lint-rust rust-programs
+	$(MAKE) --jobs 2 --output-sync LACKING=: gate docs portable lint-python deny
 	$(MAKE) --jobs 2 --output-sync slow-tests test
 
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
