@@ -146,6 +146,6 @@ buffer = "100p"
 transport = "sack"
 """
     raw = _core.Prepared(text).run()
-    more = {"summary", "scenario", "decision_hash", "version", "held"}
+    more = {"summary", "scenario", "decision_hash", "version", "held", "broken"}
     assert set(raw) - more == set(SIMULATED)
     assert set(SIMULATED) < set(TABLES)

@@ -18,6 +18,7 @@ pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound
     all.set_item("summary", summary)?;
     let held = outcome.held.iter().map(|held| (held.flow, held.field, held.calls, held.first));
     all.set_item("held", PyList::new(py, held.collect::<Vec<_>>())?)?;
+    all.set_item("broken", PyList::new(py, &outcome.broken)?)?;
     all.set_item("scenario", &outcome.scenario)?;
     all.set_item("decision_hash", &outcome.decision_hash)?;
     all.set_item("version", env!("BLUEWATER_VERSION"))?;

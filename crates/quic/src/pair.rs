@@ -51,6 +51,8 @@ pub(super) struct Both {
     is_last: bool,
     has_ended: bool,
     is_done: bool,
+    /// When a stack gave the connection up, ns, and why.
+    broken: Option<(u64, String)>,
     tally: Tally,
     buffer: Vec<u8>,
 }
@@ -77,6 +79,7 @@ impl Both {
             is_last: false,
             has_ended: false,
             is_done: false,
+            broken: None,
             tally: Tally::default(),
             buffer: Vec::new(),
         }
@@ -108,6 +111,9 @@ impl Both {
                 Event::Stream(StreamEvent::Finished { .. }) => {
                     self.is_done = true;
                     connection.close(instant(now), VarInt::from_u32(0), Bytes::new());
+                }
+                Event::ConnectionLost { reason } if !self.is_done => {
+                    self.broken.get_or_insert_with(|| (now, reason.to_string()));
                 }
                 _ => {}
             }
@@ -243,6 +249,10 @@ impl Pair for Both {
 
     fn take_sample(&mut self) -> Option<u64> {
         self.seen.take_sample()
+    }
+
+    fn broken(&self) -> Option<(u64, &str)> {
+        self.broken.as_ref().map(|(at, why)| (*at, &why[..]))
     }
 
     fn tally(&self) -> Tally {

@@ -168,9 +168,13 @@ fn too_many_gaps_end_a_connection() {
             );
             let scenario = Scenario::from_toml(&text, "quic").unwrap_or_else(|e| panic!("{e}"));
             let run = Run::new(scenario, &text, "quic").unwrap_or_else(|e| panic!("{e}"));
-            first(&run.finish().flows, "goodput_bps")
+            let outcome = run.finish();
+            (first(&outcome.flows, "goodput_bps"), outcome.broken)
         };
-        assert_eq!(goodput("100mbit", "1333p"), 0.0, "{stack}");
-        assert!(goodput("10mbit", "133p") > 8e6, "{stack}");
+        let (none, broken) = goodput("100mbit", "1333p");
+        assert_eq!((none, broken.len()), (0.0, 1), "{stack}: {broken:?}");
+        assert!(broken[0].2.contains("too many gaps"), "{stack}: {broken:?}");
+        let (all, broken) = goodput("10mbit", "133p");
+        assert!(all > 8e6 && broken.is_empty(), "{stack}: {broken:?}");
     }
 }

@@ -89,6 +89,9 @@ pub trait Pair: Send {
     /// The round trip that the sender has measured since this was asked last, ns.
     fn take_sample(&mut self) -> Option<u64>;
 
+    /// When the connection ended before its data did, ns, and in what words the stack says why.
+    fn broken(&self) -> Option<(u64, &str)>;
+
     /// What it has done so far.
     fn tally(&self) -> Tally;
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
     captures = [f"{file}: {told}" for file, *odd in result.captures for told in of_capture(*odd)]
-    return [*of_queues(result), *_late(result), *captures, *_held(result)]
+    return [*of_queues(result), *_late(result), *captures, *_held(result), *_broken(result)]
 
 
 def of_queues(result: Result) -> list[str]:
@@ -58,6 +58,16 @@ def _held(result: Result) -> Iterator[str]:
             f"the controller of flow {flow} left {name} outside its bounds in {times}, first at "
             f"{first / 1e9:.9f} s{more}. The sender used the nearest bound; {_BOUNDS[name]}"
         )
+
+
+def _broken(result: Result) -> Iterator[str]:
+    """Connections that ended before their data did: the first for each reason."""
+    for why in dict.fromkeys(why for _, _, why in result.broken):
+        rows = sorted((ns, flow) for flow, ns, each in result.broken if each == why)
+        first, flow = rows[0]
+        others = len(rows) - 1
+        more = f", and {others} more" if others else ""
+        yield f"the connection of flow {flow} broke at {first / 1e9:.3f} s{more}: {why}"
 
 
 _BOUNDS = {

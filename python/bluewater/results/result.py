@@ -88,6 +88,8 @@ class Result:
             come at their recorded time and are longer than a frame of Ethernet.
         held: What users' controllers decided out of bounds, and the sender held in them: flow,
             attribute, after how many calls, and the time of the first, in nanoseconds.
+        broken: Connections that their stack ended before their data did: flow, time in
+            nanoseconds, the stack's reason.
     """
 
     summary: Mapping[str, Any]
@@ -100,6 +102,7 @@ class Result:
     empty: Sequence[str] = ()
     captures: Sequence[tuple[str, int, int]] = ()
     held: Sequence[tuple[int, str, int, int]] = ()
+    broken: Sequence[tuple[int, int, str]] = ()
 
     @classmethod
     def of(
@@ -120,6 +123,7 @@ class Result:
             lists=partial(_lists, tables),
             captures=captures,
             held=raw.get("held", ()),
+            broken=raw.get("broken", ()),
         )
 
     queues = _table("queues")
@@ -186,6 +190,7 @@ class Result:
             "summary": dict(self.summary),
             "captures": self.captures,
             "held": self.held,
+            "broken": self.broken,
         }
         # A line a key; with an indent Python's own encoder would take longer than the run.
         lines = (f"  {json.dumps(name)}: {json.dumps(it)}" for name, it in sealed(meta).items())

@@ -250,6 +250,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         else:
             summary = meta["summary"]
         captures, held = meta.get("captures", ()), meta.get("held", ())
+        broken = meta.get("broken", ())
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(str(folder / "meta.json"), error) from error
     _check(folder / "scenario.toml", scenario.encode(), digests)
@@ -265,6 +266,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         empty=[name for name, number in rows.items() if number == 0],
         captures=[(str(file), int(late), int(long)) for file, late, long in captures],
         held=[(int(flow), str(name), int(calls), int(ns)) for flow, name, calls, ns in held],
+        broken=[(int(flow), int(ns), str(why)) for flow, ns, why in broken],
     )
 
 

@@ -74,6 +74,8 @@ pub struct Outcome {
     pub links: Table,
     /// What controllers that are brought along decided out of bounds, in the whole run.
     pub held: Vec<Held>,
+    /// Connections that ended before their data did: flow, when (ns), why.
+    pub broken: Vec<(usize, u64, String)>,
     /// The scenario with all defaults.
     pub scenario: String,
     /// The hash over all decisions, sixteen hexadecimal digits.
@@ -289,6 +291,7 @@ impl Run {
             calls,
             links,
             held: self.settings.iter().flat_map(Setting::held).collect(),
+            broken: self.simulation.broken(),
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }

@@ -252,6 +252,13 @@ impl Simulation {
         flow.ends.window(&self.groups[usize::from(flow.seat.group)].transport)
     }
 
+    /// The connections that ended before their data did: flow, when (ns), why.
+    pub fn broken(&self) -> Vec<(usize, u64, String)> {
+        let each =
+            self.flows.iter().enumerate().filter_map(|(i, flow)| Some((i, flow.ends.broken()?)));
+        each.map(|(i, (at, why))| (i, at, why.into())).collect()
+    }
+
     /// From now on what datagrams meet on their way is measured.
     pub fn measure_one_way(&mut self) {
         self.flows.iter_mut().for_each(|flow| flow.ends.measure_from(self.now));

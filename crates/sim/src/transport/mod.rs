@@ -90,6 +90,11 @@ pub(crate) trait EndPoints {
     /// [`Seat::ack_at`], [`Seat::send_at`] or [`EndPoints::deadline`] may have come.
     fn on_timers(&mut self, _port: &mut Port<'_>, _: &Self::Options) {}
 
+    /// When its connection ended before its data did, ns, and why.
+    fn broken(&self) -> Option<(u64, &str)> {
+        None
+    }
+
     /// The controllers of its connections are brought along.
     fn bring(&mut self, _: &Arc<Setting>) {}
 
@@ -272,6 +277,10 @@ macro_rules! transports {
                     $((Self::$name(ends), Transport::$name(o)) => ends.on_timers(port, o),)*
                     _ => {}
                 }
+            }
+
+            pub(crate) fn broken(&self) -> Option<(u64, &str)> {
+                match self { $(Self::$name(ends) => ends.broken(),)* }
             }
 
             pub(crate) fn bring(&mut self, setting: &Arc<Setting>) {

@@ -165,6 +165,10 @@ impl EndPoints for Ends {
         Some(if all { self.transfer } else { 0 })
     }
 
+    fn broken(&self) -> Option<(u64, &str)> {
+        self.pair.as_ref()?.broken()
+    }
+
     fn last_round_trip(&mut self) -> Option<u64> {
         self.pair.as_mut()?.take_sample()
     }
