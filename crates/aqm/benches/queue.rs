@@ -26,22 +26,22 @@ fn run(bencher: divan::Bencher<'_, '_>, name: &str, settings: &[(&str, &str)], l
 
 #[divan::bench(args = names())]
 fn partial(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, &[], Load::Partial);
+    run(bencher, name, &[], Load::PARTIAL);
 }
 
 #[divan::bench(args = names())]
 fn overload(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, &[], Load::Overload);
+    run(bencher, name, &[], Load::OVERLOAD);
 }
 
 /// As many bins as Linux has.
 #[divan::bench]
 fn sfb_8x16(bencher: divan::Bencher<'_, '_>) {
-    run(bencher, "sfb", &[("levels", "8"), ("bins", "16")], Load::Partial);
+    run(bencher, "sfb", &[("levels", "8"), ("bins", "16")], Load::PARTIAL);
 }
 
 /// RED-PD monitors all of a thousand flows.
 #[divan::bench]
 fn crowd(bencher: divan::Bencher<'_, '_>) {
-    run(bencher, "red-pd", &[("target_rtt", "1s"), ("least_drop_rate", "0.1")], Load::Crowd);
+    run(bencher, "red-pd", &[("target_rtt", "1s"), ("least_drop_rate", "0.1")], Load::CROWD);
 }

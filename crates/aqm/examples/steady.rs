@@ -3,6 +3,7 @@
 //! ```text
 //! steady time partial                            nanoseconds, of all disciplines
 //! steady time overload red sfb,levels=8,bins=16  of these, with settings
+//! steady time overload:100000 drr                with so many flows
 //! valgrind --tool=callgrind --toggle-collect=steady::counted --dump-after=steady::counted \
 //!     steady count partial red                   instructions of 10 000 packets, in a dump for each
 //! ```
@@ -26,7 +27,8 @@ fn main() {
     }
     let Some((what, load, cases)) = parse(&args) else {
         eprintln!(
-            "usage: steady time|count|signals partial|overload|crowd|crush [NAME[,KEY=VALUE]...]..."
+            "usage: steady time|count|signals partial|overload|crowd|crush[:FLOWS] \
+            [NAME[,KEY=VALUE]...]..."
         );
         std::process::exit(2);
     };
@@ -49,7 +51,7 @@ fn main() {
 /// What to do, under which load, with which queues.
 fn parse(args: &[String]) -> Option<(&str, Load, Vec<&str>)> {
     let [what, load, cases @ ..] = args else { return None };
-    let (_, load) = Load::ALL.into_iter().find(|(name, _)| name == load)?;
+    let load = Load::named(load)?;
     let all = || once(Steady::NOTHING).chain(aqm::CATALOG.iter().map(|entry| entry.name));
     let cases = match cases {
         [] => all().collect(),
