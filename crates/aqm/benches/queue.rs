@@ -20,28 +20,28 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, name: &str, settings: &[(&str, &str)], load: Load) {
-    let mut queue = Steady::new(name, settings, load);
+    let mut queue = Steady::new(name, settings, load, None);
     bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| queue.packets(PACKETS));
 }
 
 #[divan::bench(args = names())]
 fn partial(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, &[], Load::PARTIAL);
+    run(bencher, name, &[], Load::Partial);
 }
 
 #[divan::bench(args = names())]
 fn overload(bencher: divan::Bencher<'_, '_>, name: &str) {
-    run(bencher, name, &[], Load::OVERLOAD);
+    run(bencher, name, &[], Load::Overload);
 }
 
 /// As many bins as Linux has.
 #[divan::bench]
 fn sfb_8x16(bencher: divan::Bencher<'_, '_>) {
-    run(bencher, "sfb", &[("levels", "8"), ("bins", "16")], Load::PARTIAL);
+    run(bencher, "sfb", &[("levels", "8"), ("bins", "16")], Load::Partial);
 }
 
 /// RED-PD monitors all of a thousand flows.
 #[divan::bench]
 fn crowd(bencher: divan::Bencher<'_, '_>) {
-    run(bencher, "red-pd", &[("target_rtt", "1s"), ("least_drop_rate", "0.1")], Load::CROWD);
+    run(bencher, "red-pd", &[("target_rtt", "1s"), ("least_drop_rate", "0.1")], Load::Crowd);
 }

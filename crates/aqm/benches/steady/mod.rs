@@ -25,42 +25,35 @@ enum Queue {
 }
 
 /// The load of a run.
-#[derive(Clone, Copy)]
-pub(crate) struct Load {
-    /// Packets that the queue holds at the beginning.
-    queued: u32,
-    /// Packets that arrive for each that is sent.
-    arrivals: u32,
-    /// Flows that send in turn.
-    flows: u64,
-    /// Packets that are sent before anything is measured.
-    settling: u64,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// The queue stays at 40 % of the buffer: between RED's thresholds.
+    Partial,
+    /// The buffer is full, and two packets arrive for each that is sent.
+    Overload,
+    /// The same with 1000 flows in place of 100, after a longer time.
+    Crowd,
+    /// The same with three packets for each that is sent: less [`Load::Crowd`], this is the cost of
+    /// an arrival that is not let through.
+    Crush,
 }
 
 impl Load {
-    /// The queue stays at 40 % of the buffer: between RED's thresholds.
-    pub(crate) const PARTIAL: Self = Self { queued: 80, arrivals: 1, flows: 100, settling: 10_000 };
-    /// The buffer is full, and two packets arrive for each that is sent.
-    pub(crate) const OVERLOAD: Self = Self { queued: 200, arrivals: 2, ..Self::PARTIAL };
-    /// The same with 1000 flows in place of 100, after a longer time.
-    pub(crate) const CROWD: Self = Self { flows: 1000, settling: 200_000, ..Self::OVERLOAD };
-    /// The same with three packets for each that is sent: less [`Load::CROWD`], this is the cost of
-    /// an arrival that is not let through.
-    pub(crate) const CRUSH: Self = Self { arrivals: 3, ..Self::CROWD };
+    /// All loads with their names.
+    pub(crate) const ALL: [(&str, Self); 4] = [
+        ("partial", Self::Partial),
+        ("overload", Self::Overload),
+        ("crowd", Self::Crowd),
+        ("crush", Self::Crush),
+    ];
 
-    /// A load by its name, with `:` and another number of flows behind it or not.
-    pub(crate) fn named(text: &str) -> Option<Self> {
-        let (name, flows) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
-        let load = match name {
-            "partial" => Self::PARTIAL,
-            "overload" => Self::OVERLOAD,
-            "crowd" => Self::CROWD,
-            "crush" => Self::CRUSH,
-            _ => return None,
-        };
-        let Some(flows) = flows else { return Some(load) };
-        let flows = flows.parse().ok().filter(|&flows| flows > 0)?;
-        Some(Self { flows, settling: load.settling.max(2 * flows), ..load })
+    /// Packets that arrive for each that is sent.
+    fn arrivals(self) -> u32 {
+        match self {
+            Self::Partial => 1,
+            Self::Overload | Self::Crowd => 2,
+            Self::Crush => 3,
+        }
     }
 }
 
@@ -68,8 +61,14 @@ impl Steady {
     /// The name of the queue that does nothing.
     pub(crate) const NOTHING: &str = "nothing";
 
-    /// The queue `name` with `settings` over its defaults, filled as `load` says.
-    pub(crate) fn new(name: &str, settings: &[(&str, &str)], load: Load) -> Self {
+    /// The queue `name` with `settings` over its defaults, filled as `load` says, by so many `flows`
+    /// in place of the load's, 7 at the least.
+    pub(crate) fn new(
+        name: &str,
+        settings: &[(&str, &str)],
+        load: Load,
+        flows: Option<u64>,
+    ) -> Self {
         let mut rng = Rng::new(1, 0);
         let now = Instant::ZERO;
         let limit = Limit::packets(200).expect("within the range of buffers");
@@ -80,11 +79,17 @@ impl Steady {
                 AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be"),
             ),
         };
-        let drive = Drive { rng, now, flow: 0, step: 7 % load.flows, load };
+        let (target, of_load, settling) = match load {
+            Load::Partial => (80, 100, 10_000),
+            Load::Overload => (200, 100, 10_000),
+            Load::Crowd | Load::Crush => (200, 1000, 200_000),
+        };
+        let flows = flows.unwrap_or(of_load);
+        let drive = Drive { rng, now, flow: 0, flows, load };
         let mut steady = Self { queue, drive };
-        steady.visit(Fill(load.queued));
+        steady.visit(Fill(target));
         // Averages and probabilities settle.
-        steady.packets(load.settling);
+        steady.packets(settling.max(2 * flows));
         steady
     }
 
@@ -115,8 +120,7 @@ struct Drive {
     rng: Rng,
     now: Instant,
     flow: u64,
-    /// From the flow of a packet to that of the next.
-    step: u64,
+    flows: u64,
     load: Load,
 }
 
@@ -129,16 +133,16 @@ impl Drive {
             queue.on_timer(&mut self.cx(), &mut ());
         }
         black_box(queue.dequeue(&mut self.cx(), &mut ()));
-        for _ in 0..self.load.arrivals {
+        for _ in 0..self.load.arrivals() {
             self.arrive(queue);
         }
     }
 
     #[inline(always)]
     fn arrive(&mut self, queue: &mut impl Qdisc<u32>) {
-        self.flow += self.step;
-        if self.flow >= self.load.flows {
-            self.flow -= self.load.flows;
+        self.flow += 7;
+        if self.flow >= self.flows {
+            self.flow -= self.flows;
         }
         let (flow, len) = black_box((FlowKey(self.flow), 1000));
         let meta = Meta { flow, len, ecn: Ecn::Ect0, arrived: self.now };
