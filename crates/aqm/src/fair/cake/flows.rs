@@ -394,3 +394,32 @@ impl Flows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Sets of few tags, so that several queues have one, taken or not: the queue is that which a search from
+    /// queue to queue finds.
+    #[test]
+    fn a_set_is_searched_from_the_queue_that_the_hash_names() {
+        let mut rng = Rng::new(1, 0);
+        let mut found = [0; 3];
+        for _ in 0..100_000 {
+            let tags = [(); WAYS].map(|()| rng.below(12) as u32);
+            let set = Set { tags, taken: rng.bits() as u8 | rng.bits() as u8 };
+            let (direct, tag) = (rng.below(WAYS), rng.below(12) as u32);
+            let taken = |way: &usize| set.taken >> way & 1 == 1;
+            let mut ways = (0..WAYS).map(|way| (direct + way) % WAYS);
+            let expected = match ways.clone().find(|way| tags[*way] == tag) {
+                Some(way) => (way, taken(&way)),
+                None => (ways.find(|way| !taken(way)).unwrap_or(direct), false),
+            };
+            assert_eq!(set.choose(direct, tag), expected, "{set:?} {direct} {tag}");
+            let own = tags[expected.0] == tag;
+            found[if expected.1 { 0 } else { 1 + usize::from(own) }] += 1;
+        }
+        assert!(found.iter().all(|&n| n > 1000), "{found:?}");
+    }
+}
