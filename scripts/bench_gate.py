@@ -39,11 +39,13 @@ CASES = [(mode, n) for mode in ("folded", "every-hop") for n in (100, 1000)]
 # 10 ms at 3.2 GHz and one instruction a cycle, with the start of the program.
 SETUP_FLOWS, SETUP_BOUND = 4000, 32_000_000
 
-LOADS = ("partial", "overload", "crowd")
+MANY = "overload:10000"  # flows
+LOADS = ("partial", "overload", "crowd", MANY)
 # Besides the catalogue at its defaults: name of the load, and what is measured under it.
 MORE = {
     "partial": ["red,max_p=0.1", "sfb,levels=8,bins=16"],
     "crowd": ["red-pd,target_rtt=1s,least_drop_rate=0.1"],
+    MANY: ["drr", "fq-codel", "fq-pie", "cake", "red-pd", "csfq"],
 }
 COUNTED = 10_000  # packets
 NOTHING = "nothing"  # the driving itself
@@ -131,7 +133,7 @@ def disciplines(pool: ThreadPoolExecutor) -> dict[str, float]:
 
 def cases_under(load: str, names: list[str]) -> list[str]:
     """What is measured under a load."""
-    return [*([] if load == "crowd" else names), *MORE.get(load, [])]
+    return [*([] if load in ("crowd", MANY) else names), *MORE.get(load, [])]
 
 
 def times(load: str, program: Path, names: list[str]) -> dict[str, float]:

@@ -20,7 +20,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, name: &str, settings: &[(&str, &str)], load: Load) {
-    let mut queue = Steady::new(name, settings, load);
+    let mut queue = Steady::new(name, settings, load, None);
     bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| queue.packets(PACKETS));
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! steady time partial                            nanoseconds, of all disciplines
 //! steady time overload red sfb,levels=8,bins=16  of these, with settings
+//! steady time overload:100000 drr                with so many flows, 7 at the least
 //! valgrind --tool=callgrind --toggle-collect=steady::counted --dump-after=steady::counted \
 //!     steady count partial red                   instructions of 10 000 packets, in a dump for each
 //! ```
@@ -24,9 +25,10 @@ fn main() {
         aqm::CATALOG.iter().for_each(|entry| println!("{}", entry.name));
         return;
     }
-    let Some((what, load, cases)) = parse(&args) else {
+    let Some((what, load, flows, cases)) = parse(&args) else {
         eprintln!(
-            "usage: steady time|count|signals partial|overload|crowd|crush [NAME[,KEY=VALUE]...]..."
+            "usage: steady time|count|signals partial|overload|crowd|crush[:FLOWS] \
+            [NAME[,KEY=VALUE]...]..."
         );
         std::process::exit(2);
     };
@@ -34,7 +36,7 @@ fn main() {
         let mut parts = case.split(',');
         let name = parts.next().unwrap_or_default();
         let settings: Vec<_> = parts.filter_map(|pair| pair.split_once('=')).collect();
-        let mut queue = Steady::new(name, &settings, load);
+        let mut queue = Steady::new(name, &settings, load, flows);
         match what {
             "time" => println!("{case} {:.1}", nanoseconds(&mut queue)),
             "count" => {
@@ -46,16 +48,20 @@ fn main() {
     }
 }
 
-/// What to do, under which load, with which queues.
-fn parse(args: &[String]) -> Option<(&str, Load, Vec<&str>)> {
+/// What to do, under which load, with how many flows if not the load's, with which queues.
+fn parse(args: &[String]) -> Option<(&str, Load, Option<u64>, Vec<&str>)> {
     let [what, load, cases @ ..] = args else { return None };
-    let (_, load) = Load::ALL.into_iter().find(|(name, _)| name == load)?;
+    let (load, flows) = match load.split_once(':') {
+        Some((load, flows)) => (load, Some(flows.parse().ok().filter(|&flows| flows >= 7)?)),
+        None => (&load[..], None),
+    };
+    let (_, load) = Load::ALL.into_iter().find(|(name, _)| *name == load)?;
     let all = || once(Steady::NOTHING).chain(aqm::CATALOG.iter().map(|entry| entry.name));
     let cases = match cases {
         [] => all().collect(),
         some => some.iter().map(|case| &case[..]).collect(),
     };
-    ["time", "count", "signals"].contains(&&what[..]).then_some((what, load, cases))
+    ["time", "count", "signals"].contains(&&what[..]).then_some((what, load, flows, cases))
 }
 
 /// What is counted.

@@ -61,8 +61,14 @@ impl Steady {
     /// The name of the queue that does nothing.
     pub(crate) const NOTHING: &str = "nothing";
 
-    /// The queue `name` with `settings` over its defaults, filled as `load` says.
-    pub(crate) fn new(name: &str, settings: &[(&str, &str)], load: Load) -> Self {
+    /// The queue `name` with `settings` over its defaults, filled as `load` says, by so many `flows`
+    /// in place of the load's, 7 at the least.
+    pub(crate) fn new(
+        name: &str,
+        settings: &[(&str, &str)],
+        load: Load,
+        flows: Option<u64>,
+    ) -> Self {
         let mut rng = Rng::new(1, 0);
         let now = Instant::ZERO;
         let limit = Limit::packets(200).expect("within the range of buffers");
@@ -73,16 +79,17 @@ impl Steady {
                 AnyQdisc::build(name, settings, &env, &mut rng).expect("a queue that can be"),
             ),
         };
-        let (target, flows, settling) = match load {
+        let (target, of_load, settling) = match load {
             Load::Partial => (80, 100, 10_000),
             Load::Overload => (200, 100, 10_000),
             Load::Crowd | Load::Crush => (200, 1000, 200_000),
         };
+        let flows = flows.unwrap_or(of_load);
         let drive = Drive { rng, now, flow: 0, flows, load };
         let mut steady = Self { queue, drive };
         steady.visit(Fill(target));
         // Averages and probabilities settle.
-        steady.packets(settling);
+        steady.packets(settling.max(2 * flows));
         steady
     }
 

@@ -93,20 +93,72 @@ struct Average {
 }
 
 impl Average {
-    /// A packet of `len` bytes.
+    /// A packet of `len` bytes, where `rule` averages.
     #[inline]
-    fn count(&mut self, len: u32, now: Instant, k: Duration) {
+    fn count(&mut self, len: u32, now: Instant, rule: Averaging) {
+        self.count_weighed(len, now, rule, rule.weight(now.since(self.last)));
+    }
+
+    /// A packet of `len` bytes, where the rule's weight for the time since the last is known.
+    #[inline]
+    fn count_weighed(&mut self, len: u32, now: Instant, rule: Averaging, weight: f64) {
         let t = now.since(self.last).as_secs_f64();
-        self.rate = averaged(self.rate, 8.0 * f64::from(len), t, k.as_secs_f64());
+        self.rate = rule.averaged(self.rate, 8.0 * f64::from(len), t, weight);
         self.last = now;
+    }
+
+    /// Whether there was a packet.
+    #[inline]
+    fn is_seen(&self) -> bool {
+        self.rate > 0.0
     }
 }
 
-/// A flow that was seen, or one with rate 0 that never was.
+/// An averaging time in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Flow {
-    key: FlowKey,
-    arrivals: Average,
+struct Averaging(f64);
+
+impl Averaging {
+    /// What new bits weigh that come `t` behind the last.
+    #[inline]
+    fn weight(self, t: Duration) -> f64 {
+        if t > Duration::ZERO { -libm::expm1(-t.as_secs_f64() / self.0) } else { 0.0 }
+    }
+
+    /// A rate after `bits` that came `t` seconds behind the last (SSZ98 eq. 3).
+    #[inline]
+    fn averaged(self, rate: f64, bits: f64, t: f64, weight: f64) -> f64 {
+        if t > 0.0 { weight * bits / t + (1.0 - weight) * rate } else { rate + bits / self.0 }
+    }
+}
+
+/// Flows that were seen, and unused places, whose rate is 0.
+#[derive(Clone, Debug)]
+struct Set {
+    keys: [FlowKey; WAYS],
+    arrivals: [Average; WAYS],
+}
+
+impl Set {
+    /// The place of a flow, if it was seen.
+    #[inline]
+    fn find(&self, flow: FlowKey) -> Option<usize> {
+        (0..WAYS).find(|&way| self.keys[way] == flow && self.arrivals[way].is_seen())
+    }
+
+    /// The place of a flow that was not seen: an unused one, or that of the flow that has been silent for longest.
+    #[inline]
+    fn take(&mut self, flow: FlowKey, now: Instant) -> usize {
+        let (mut way, mut least) = (0, u64::MAX);
+        for (at, arrivals) in self.arrivals.iter().enumerate() {
+            // One number, since two would be compared by jumps that nobody can foresee.
+            let rank = arrivals.last.as_nanos() | u64::from(arrivals.is_seen()) << 63;
+            (way, least) = if rank < least { (at, rank) } else { (way, least) };
+        }
+        self.keys[way] = flow;
+        self.arrivals[way] = Average { rate: 0.0, last: now };
+        way
+    }
 }
 
 /// The CSFQ policy.
@@ -118,7 +170,10 @@ pub struct Csfq {
     /// In the measure of the buffer.
     threshold: f64,
     hash: FlowHash,
-    flows: Box<[[Flow; WAYS]]>,
+    flows: Box<[Set]>,
+    /// The averaging times of flows and of all traffic (K, K_α).
+    k: Averaging,
+    k_alpha: Averaging,
     /// Traffic that arrives (A) and that is accepted (F).
     arriving: Average,
     accepted: Average,
@@ -138,24 +193,21 @@ impl Csfq {
     #[inline]
     fn rate(&mut self, pkt: &Meta, now: Instant) -> f64 {
         let set = &mut self.flows[self.hash.bin(pkt.flow, self.flows.len() as u32)];
-        let seen = |flow: &Flow| flow.arrivals.rate > 0.0;
-        let way = set.iter().position(|flow| flow.key == pkt.flow && seen(flow));
-        let way = way.unwrap_or_else(|| {
-            let oldest = (0..WAYS).min_by_key(|&way| (seen(&set[way]), set[way].arrivals.last));
-            let way = oldest.unwrap_or_default();
-            set[way] = Flow { key: pkt.flow, arrivals: Average { rate: 0.0, last: now } };
-            way
-        });
-        let arrivals = &mut set[way].arrivals;
-        arrivals.count(pkt.len, now, self.config.k);
+        let way = set.find(pkt.flow).unwrap_or_else(|| set.take(pkt.flow, now));
+        let arrivals = &mut set.arrivals[way];
+        arrivals.count(pkt.len, now, self.k);
         arrivals.rate
     }
 
     /// Takes a packet of a flow with this rate into the estimate of the fair rate (SSZ98 Fig. 3).
     fn estimate(&mut self, rate: f64, pkt: &Meta, accepted: bool, q: &View<'_>, now: Instant) {
-        self.arriving.count(pkt.len, now, self.config.k_alpha);
-        if accepted {
-            self.accepted.count(pkt.len, now, self.config.k_alpha);
+        let (k, last) = (self.k_alpha, self.arriving.last);
+        let weight = k.weight(now.since(last));
+        self.arriving.count_weighed(pkt.len, now, k, weight);
+        if accepted && self.accepted.last == last {
+            self.accepted.count_weighed(pkt.len, now, k, weight);
+        } else if accepted {
+            self.accepted.count(pkt.len, now, k);
         }
         let long = self.congested || q.size(q.limit().measure()) >= self.threshold;
         let window = now.since(self.start);
@@ -195,13 +247,15 @@ impl Policy for Csfq {
     fn new(c: &CsfqConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         let capacity = env.rate.bits_per_second() as f64;
         let silent = Average { rate: 0.0, last: env.now };
-        let unused = Flow { key: FlowKey::default(), arrivals: silent };
+        let unused = Set { keys: [FlowKey::default(); WAYS], arrivals: [silent; WAYS] };
         Ok(Self {
             config: c.clone(),
             capacity,
             threshold: env.resolve("threshold", c.threshold, env.limit.measure())?,
             hash: FlowHash::new(rng),
-            flows: vec![[unused; WAYS]; (c.flows as usize).div_ceil(WAYS)].into_boxed_slice(),
+            flows: vec![unused; (c.flows as usize).div_ceil(WAYS)].into_boxed_slice(),
+            k: Averaging(c.k.as_secs_f64()),
+            k_alpha: Averaging(c.k_alpha.as_secs_f64()),
             arriving: silent,
             accepted: silent,
             fair: capacity,
@@ -237,7 +291,7 @@ impl Policy for Csfq {
 
     fn state(&self) -> State {
         State {
-            per_flow: size_of::<Flow>() as u64,
+            per_flow: (size_of::<Set>() / WAYS) as u64,
             flows: (self.flows.len() * WAYS) as u64,
             ..State::of::<Self>(0)
         }
@@ -251,19 +305,8 @@ impl Policy for Csfq {
 
     fn observe_flow(&self, pkt: &Meta, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let set = &self.flows[self.hash.bin(pkt.flow, self.flows.len() as u32)];
-        let flow = set.iter().find(|flow| flow.key == pkt.flow);
-        sink("flow_rate", flow.map_or(0.0, |flow| flow.arrivals.rate));
-    }
-}
-
-/// A rate after `bits` that came `t` seconds behind the last, with averaging time `k` (SSZ98 eq. 3).
-#[inline]
-fn averaged(rate: f64, bits: f64, t: f64, k: f64) -> f64 {
-    if t > 0.0 {
-        let weight = -libm::expm1(-t / k);
-        weight * bits / t + (1.0 - weight) * rate
-    } else {
-        rate + bits / k
+        let way = (0..WAYS).find(|&way| set.keys[way] == pkt.flow);
+        sink("flow_rate", way.map_or(0.0, |way| set.arrivals[way].rate));
     }
 }
 
@@ -284,7 +327,8 @@ mod tests {
             (80_000.0, 0.0, 0.1, 29_430.36),   // 80 000/e
             (0.0, 8000.0, 1e-9, 80_000.0),     // t → 0 has a limit
         ] {
-            let got = averaged(rate, bits, t, 0.1);
+            let k = Averaging(0.1);
+            let got = k.averaged(rate, bits, t, k.weight(Duration::from_secs_f64(t)));
             assert!((got - expected).abs() < 0.01, "{rate} {bits} {t}: {got}");
         }
     }

@@ -28,6 +28,9 @@ use crate::param::choice;
 /// Queues of a set.
 pub(super) const WAYS: usize = 8;
 
+/// Most rounds that a queue waits for before it looks again: the lists of rounds come again after 64.
+const MOST_ROUNDS: i64 = 63;
+
 choice! {
     /// How a bulk flow that has to wait for several rounds takes them: at once, or one by one as in
     /// Linux.
@@ -55,17 +58,40 @@ enum State {
     Decaying,
 }
 
+/// Who has the queues of a set.
+#[derive(Clone, Copy, Default, Debug)]
+struct Set {
+    /// By which the flow of each queue is known.
+    tags: [u32; WAYS],
+    /// A bit for each queue with a flow that is not idle.
+    taken: u8,
+}
+
+impl Set {
+    /// The queue for a flow, and whether the flow has it already. All are looked at from the one on that its
+    /// hash names.
+    #[inline]
+    fn choose(&self, direct: usize, tag: u32) -> (usize, bool) {
+        let tagged = self.tags.iter().enumerate();
+        let tagged = tagged.fold(0, |bits, (way, of)| bits | u8::from(*of == tag) << way);
+        let first = |ways: u8| {
+            let behind = ways.rotate_right(direct as u32).trailing_zeros() as usize;
+            (ways != 0).then_some((direct + behind) % WAYS)
+        };
+        match first(tagged) {
+            Some(way) => (way, self.taken >> way & 1 == 1),
+            None => (first(!self.taken).unwrap_or(direct), false),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Default, Debug)]
 struct Flow {
-    /// By which it is known in its set.
-    tag: u32,
     /// Bytes that it may send, in 1/65536.
     deficit: i64,
     /// The sending and the receiving host.
     hosts: [u16; 2],
     state: State,
-    /// The list of rounds that it is in, if it is in one.
-    round: u8,
 }
 
 /// Bulk flows in their rounds.
@@ -95,6 +121,7 @@ impl Circle {
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     sets: Cuts,
+    owners: Box<[Set]>,
     flows: Links<Flow>,
     sparse: Chain,
     decaying: Chain,
@@ -105,20 +132,24 @@ pub(super) struct Flows {
     pub(super) counts: [u32; 3],
     /// What a flow alone gets in a round, in 1/65536 bytes.
     pub(super) quantum: i64,
-    /// Bulk flows of each host, as sender and as receiver, where that counts.
-    bulk_of: [Option<Box<[u16]>>; 2],
+    /// The last load that a share was asked for, and the share: mostly the next one is the same, and a division
+    /// is long.
+    last_share: (u16, i64),
+    /// Bulk flows of each host, as sender and as receiver; of none where that does not count.
+    bulk_of: [Box<[u16]>; 2],
 }
 
 impl Flows {
     /// What a queue costs in memory, in bytes.
-    pub(super) const BYTES_PER_QUEUE: u64 = Links::<Flow>::BYTES;
+    pub(super) const BYTES_PER_QUEUE: u64 = Links::<Flow>::BYTES + (size_of::<Set>() / WAYS) as u64;
 
     /// `sets` of eight queues; `fair` says between whom shares are equal: senders, receivers.
     pub(super) fn new(sets: u32, fair: [bool; 2], takes: Rounds, quantum: i64) -> Self {
         let queues = sets as usize * WAYS;
-        let hosts = || vec![0; usize::from(Label::HOSTS)].into();
+        let hosts = |counts| vec![0; if counts { usize::from(Label::HOSTS) } else { 0 }].into();
         Self {
             sets: Cuts::new(sets),
+            owners: vec![Set::default(); sets as usize].into(),
             flows: Links::new(queues),
             sparse: Chain::EMPTY,
             decaying: Chain::EMPTY,
@@ -126,68 +157,65 @@ impl Flows {
             takes,
             counts: [0; 3],
             quantum,
-            bulk_of: fair.map(|counts| counts.then(hosts)),
+            last_share: (1, quantum),
+            bulk_of: fair.map(hosts),
         }
     }
 
     /// What the counts of hosts take, in bytes.
     pub(super) fn bytes_of_hosts(&self) -> u64 {
-        self.bulk_of.iter().flatten().map(|hosts| 2 * hosts.len() as u64).sum()
+        self.bulk_of.iter().map(|hosts| 2 * hosts.len() as u64).sum()
     }
 
     /// The queue of a flow, by the hash of what distinguishes it.
     #[inline]
     pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
         let (set, direct, tag) = self.named(word);
-        let flow = &self.flows[direct];
-        if flow.tag == tag && flow.state != State::Idle {
-            return direct;
+        let owners = &mut self.owners[set];
+        let (way, has_it) = match owners.tags[direct] == tag {
+            true => (direct, owners.taken >> direct & 1 == 1),
+            false => owners.choose(direct, tag),
+        };
+        let queue = set * WAYS + way;
+        if !has_it {
+            owners.tags[way] = tag;
+            self.give(queue, key);
         }
-        self.queue_in_set(set, direct, tag, key)
+        queue
     }
 
     /// The queue that a flow has, or would get.
     pub(super) fn find(&self, word: u64) -> usize {
         let (set, direct, tag) = self.named(word);
-        self.choose(set, direct, tag).0
+        set * WAYS + self.owners[set].choose(direct, tag).0
     }
 
     /// The set that a hash names, the queue in it, and the tag by which a flow is known there.
     #[inline]
     fn named(&self, word: u64) -> (usize, usize, u32) {
         let mut rest = word;
-        let set = self.sets.cut(&mut rest) * WAYS;
-        (set, set + (rest >> 61) as usize, word as u32)
+        let set = self.sets.cut(&mut rest);
+        (set, (rest >> 61) as usize, word as u32)
     }
 
-    /// The queue of a set for a flow, and whether the flow has it already.
-    fn choose(&self, set: usize, direct: usize, tag: u32) -> (usize, bool) {
-        let mut ways = (0..WAYS).map(|way| set + (direct + way) % WAYS);
-        let has_it = |queue: &usize| self.flows[*queue].tag == tag;
-        let is_free = |queue: &usize| self.flows[*queue].state == State::Idle;
-        let found = ways.clone().find(has_it);
-        match found.filter(|queue| !is_free(queue)) {
-            Some(queue) => (queue, true),
-            None => (found.or_else(|| ways.find(is_free)).unwrap_or(direct), false),
-        }
-    }
-
-    #[inline(never)]
-    fn queue_in_set(&mut self, set: usize, direct: usize, tag: u32, key: FlowKey) -> usize {
-        let (queue, has_it) = self.choose(set, direct, tag);
-        if has_it {
-            return queue;
-        }
-        let bulk = self.flows[queue].state == State::Bulk;
-        if bulk {
-            self.count_at_hosts(queue, false);
-        }
+    /// A queue is another flow's from now on.
+    #[inline]
+    fn give(&mut self, queue: usize, key: FlowKey) {
         let Label { host, peer, .. } = key.label();
-        (self.flows[queue].hosts, self.flows[queue].tag) = ([host, peer], tag);
-        if bulk {
-            self.count_at_hosts(queue, true);
+        let Flow { state, hosts, .. } = &mut self.flows[queue];
+        let before = core::mem::replace(hosts, [host, peer]);
+        if *state == State::Bulk {
+            self.count_at_hosts(before, false);
+            self.count_at_hosts([host, peer], true);
         }
-        queue
+    }
+
+    /// A queue has another state, and is anyone's if it is idle.
+    #[inline]
+    fn put(&mut self, queue: usize, state: State) {
+        self.flows[queue].state = state;
+        let (taken, bit) = (&mut self.owners[queue / WAYS].taken, 1 << (queue % WAYS));
+        *taken = if state == State::Idle { *taken & !bit } else { *taken | bit };
     }
 
     /// Whether there are flows that are neither idle nor decaying.
@@ -199,10 +227,11 @@ impl Flows {
     /// A packet has come to a queue.
     #[inline]
     pub(super) fn came(&mut self, queue: usize) {
-        match self.flows[queue].state {
-            State::Sparse | State::Bulk => {}
-            State::Waiting => self.join_bulk(queue),
-            State::Idle | State::Decaying => self.join_sparse(queue),
+        let state = self.flows[queue].state;
+        if state == State::Waiting {
+            self.join_bulk(queue);
+        } else if matches!(state, State::Idle | State::Decaying) {
+            self.join_sparse(queue);
         }
     }
 
@@ -213,7 +242,7 @@ impl Flows {
         }
         self.flows.append(&mut self.sparse, queue);
         self.counts[0] += 1;
-        self.flows[queue].state = State::Sparse;
+        self.put(queue, State::Sparse);
         self.flows[queue].deficit = self.share(self.flows[queue].hosts);
     }
 
@@ -221,7 +250,7 @@ impl Flows {
         self.counts[0] -= 1;
         self.counts[1] += 1;
         self.flows[queue].state = State::Bulk;
-        self.count_at_hosts(queue, true);
+        self.count_at_hosts(self.flows[queue].hosts, true);
     }
 
     /// The queue that has been decaying for longest since it was looked at.
@@ -234,46 +263,45 @@ impl Flows {
     #[inline]
     pub(super) fn next(&mut self, has_packets: impl Fn(usize) -> bool) -> Option<usize> {
         loop {
-            let queue = self.sparse.head().or_else(|| self.rounds.head())?;
+            let sparse = self.sparse.head();
+            let queue = sparse.or_else(|| self.rounds.head())?;
             if self.flows[queue].deficit > 0 {
                 return Some(queue);
             }
-            self.wait(queue, has_packets(queue));
+            if sparse.is_none() {
+                self.leave_round();
+            } else {
+                self.flows.pop(&mut self.sparse);
+                if has_packets(queue) {
+                    self.join_bulk(queue);
+                } else {
+                    self.flows[queue].state = State::Waiting;
+                }
+            }
+            self.wait(queue);
         }
     }
 
-    /// The queue whose turn it is has used up what it had: it waits for the round in which it has more.
+    /// A queue has used up what it had: it waits for the round in which it has more.
     #[inline]
-    fn wait(&mut self, queue: usize, has_packets: bool) {
-        if self.flows[queue].state == State::Sparse {
-            self.flows.pop(&mut self.sparse);
-            if has_packets {
-                self.join_bulk(queue);
-            } else {
-                self.flows[queue].state = State::Waiting;
-            }
-        } else {
-            self.leave_round(queue);
-        }
+    fn wait(&mut self, queue: usize) {
         let share = self.share(self.flows[queue].hosts);
-        let flow = &mut self.flows[queue];
-        // The lists of rounds come again after 64. A queue that waits for longer looks again before.
-        let wanted = -flow.deficit;
+        let wanted = -self.flows[queue].deficit;
         let rounds = match self.takes {
-            Rounds::Ahead if wanted >= share => (wanted / share + 1).min(63),
+            Rounds::Ahead if wanted >= MOST_ROUNDS * share => MOST_ROUNDS,
+            Rounds::Ahead if wanted >= share => wanted / share + 1,
             _ => 1,
         };
-        flow.deficit += rounds * share;
-        flow.round = (self.rounds.now + rounds as u8) % 64;
-        self.rounds.occupied |= 1 << flow.round;
-        let list = &mut self.rounds.lists[usize::from(flow.round % 64)];
-        self.flows.append(list, queue);
+        self.flows[queue].deficit += rounds * share;
+        let round = (self.rounds.now + rounds as u8) % 64;
+        self.rounds.occupied |= 1 << round;
+        self.flows.append(&mut self.rounds.lists[usize::from(round)], queue);
     }
 
     /// The queue whose turn it is is no more in the present round.
     #[inline]
-    fn leave_round(&mut self, queue: usize) {
-        let round = self.flows[queue].round % 64;
+    fn leave_round(&mut self) {
+        let round = self.rounds.now % 64;
         let list = &mut self.rounds.lists[usize::from(round)];
         self.flows.pop(list);
         if list.head().is_none() {
@@ -297,21 +325,20 @@ impl Flows {
                 self.counts[0] -= 1;
             }
             State::Waiting => {
-                self.leave_round(queue);
+                self.leave_round();
                 self.counts[0] -= 1;
             }
             State::Bulk => {
-                self.leave_round(queue);
+                self.leave_round();
                 self.counts[1] -= 1;
-                self.count_at_hosts(queue, false);
+                self.count_at_hosts(self.flows[queue].hosts, false);
             }
             State::Decaying => {
                 self.flows.pop(&mut self.decaying);
                 self.counts[2] -= 1;
             }
         }
-        let state = if at_rest { State::Idle } else { State::Decaying };
-        self.flows[queue].state = state;
+        self.put(queue, if at_rest { State::Idle } else { State::Decaying });
         if !at_rest {
             self.flows.append(&mut self.decaying, queue);
             self.counts[2] += 1;
@@ -330,30 +357,69 @@ impl Flows {
         // The queue may still have the hosts of the flow that had it last.
         let Label { host, peer, .. } = key.label();
         sink("flow_deficit", self.flows[queue].deficit as f64 / 65_536.0);
-        sink("flow_share", self.share([host, peer]) as f64 / 65_536.0);
+        let share = self.quantum / i64::from(self.load([host, peer]));
+        sink("flow_share", share as f64 / 65_536.0);
         sink("flow_state", f64::from(self.flows[queue].state as u8));
+    }
+
+    /// What a flow alone gets in a round is another now.
+    pub(super) fn set_quantum(&mut self, quantum: i64) {
+        (self.quantum, self.last_share) = (quantum, (1, quantum));
     }
 
     /// What a flow between these hosts gets in a round.
     #[inline]
-    fn share(&self, hosts: [u16; 2]) -> i64 {
-        let load = |side: usize| {
-            self.bulk_of[side].as_ref().map_or(0, |bulk| bulk[usize::from(hosts[side])])
-        };
-        match load(0).max(load(1)) {
-            0 | 1 => self.quantum,
-            load => self.quantum / i64::from(load),
+    fn share(&mut self, hosts: [u16; 2]) -> i64 {
+        let load = self.load(hosts);
+        if self.last_share.0 != load {
+            self.last_share = (load, self.quantum / i64::from(load));
         }
+        self.last_share.1
     }
 
-    /// A bulk flow more, or less, of its hosts.
-    fn count_at_hosts(&mut self, queue: usize, more: bool) {
-        let hosts = self.flows[queue].hosts;
+    /// Among how many bulk flows these hosts share what they get.
+    #[inline]
+    fn load(&self, hosts: [u16; 2]) -> u16 {
+        let [from, to] = &self.bulk_of;
+        let load = |of: &[u16], host: u16| of.get(usize::from(host)).map_or(1, |&load| load);
+        load(from, hosts[0]).max(load(to, hosts[1])).max(1)
+    }
+
+    /// A bulk flow more, or less, of these hosts.
+    fn count_at_hosts(&mut self, hosts: [u16; 2], more: bool) {
         for (bulk, host) in self.bulk_of.iter_mut().zip(hosts) {
-            if let Some(bulk) = bulk {
-                let bulk = &mut bulk[usize::from(host)];
+            if let Some(bulk) = bulk.get_mut(usize::from(host)) {
                 *bulk = if more { *bulk + 1 } else { *bulk - 1 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Sets of few tags, so that several queues have one, taken or not: the queue is that which a search from
+    /// queue to queue finds.
+    #[test]
+    fn a_set_is_searched_from_the_queue_that_the_hash_names() {
+        let mut rng = Rng::new(1, 0);
+        let mut found = [0; 3];
+        for _ in 0..100_000 {
+            let tags = [(); WAYS].map(|()| rng.below(12) as u32);
+            let set = Set { tags, taken: rng.bits() as u8 | rng.bits() as u8 };
+            let (direct, tag) = (rng.below(WAYS), rng.below(12) as u32);
+            let taken = |way: &usize| set.taken >> way & 1 == 1;
+            let mut ways = (0..WAYS).map(|way| (direct + way) % WAYS);
+            let expected = match ways.clone().find(|way| tags[*way] == tag) {
+                Some(way) => (way, taken(&way)),
+                None => (ways.find(|way| !taken(way)).unwrap_or(direct), false),
+            };
+            assert_eq!(set.choose(direct, tag), expected, "{set:?} {direct} {tag}");
+            let own = tags[expected.0] == tag;
+            found[if expected.1 { 0 } else { 1 + usize::from(own) }] += 1;
+        }
+        assert!(found.iter().all(|&n| n > 1000), "{found:?}");
     }
 }

@@ -433,7 +433,7 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         for (number, tin) in self.tins.iter_mut().enumerate() {
             let rate = self.config.diffserv.rate(number, env.rate);
             tin.schedule = Schedule::new(rate, tin.schedule.next);
-            tin.flows.quantum = quantum(rate);
+            tin.flows.set_quantum(quantum(rate));
         }
         let queues = self.queues;
         for (line, cobalt) in self.lines.policies().enumerate() {

@@ -34,7 +34,7 @@
 use super::Filter;
 use crate::about::{About, Family, Signal, joined};
 use crate::context::{Cause, Cx, Env, State};
-use crate::flow_table::FlowTable;
+use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Mode, choice, params};
 use crate::policy::red;
@@ -43,15 +43,17 @@ use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 pub mod equations;
+mod history;
 mod responsive;
 mod rules;
 #[cfg(test)]
 mod tests;
 
+use history::History;
+use responsive::Record;
 pub use responsive::UnresponsiveRule;
-use responsive::{Count, Record};
+use rules::{Drops, Found, Rules};
 pub use rules::{Identification, IncrementCap, IncrementRate};
-use rules::{Rules, total};
 
 /// What red-pd tells of itself.
 pub const ABOUT: About = About {
@@ -199,18 +201,6 @@ choice! {
     }
 }
 
-/// Drops of a flow in each of the last M lists, in packets or bytes; the place of the present one
-/// goes round.
-type Drops = [u32; MOST_LISTS];
-
-/// A flow that is not monitored and lost packets in the last M lists.
-#[derive(Clone, Copy, Default, Debug)]
-struct Known {
-    drops: Drops,
-    /// Its packets in the present list, where [`UnresponsiveRule::Pairs`] asks for them.
-    list: Count,
-}
-
 #[derive(Clone, Copy, Default, Debug)]
 struct Monitored {
     /// Probability in the filter, [0, 1].
@@ -234,8 +224,10 @@ pub struct RedPd {
     /// When the present list began and ends.
     began: Instant,
     ends: Instant,
-    history: FlowTable<Known>,
+    history: History,
     monitored: FlowTable<Monitored>,
+    /// Flows of both that are identified by their drops up to now.
+    found: Found,
     unresponsive: u32,
     /// The flow found unresponsive last; of several at once the one with the highest probability.
     found_last: Option<FlowKey>,
@@ -267,8 +259,9 @@ impl Filter for RedPd {
             rules,
             arrived: 0,
             signalled: 0,
-            history: FlowTable::new(c.history, rng),
+            history: History::new(c.history, c.m, rng),
             monitored: FlowTable::new(c.monitored, rng),
+            found: Found::default(),
             unresponsive: 0,
             found_last: None,
             identified: 0,
@@ -277,9 +270,7 @@ impl Filter for RedPd {
 
     #[inline]
     fn drops(&mut self, pkt: &Meta, congested: impl FnOnce(u32) -> bool, cx: &mut Cx<'_>) -> bool {
-        if !self.monitored.is_empty()
-            && let Some(id) = self.monitored.find(pkt.flow)
-        {
+        if let Some(id) = self.monitored_at(pkt.flow) {
             let flow = &mut self.monitored[id];
             flow.record.arrived();
             let always = flow.record.unresponsive && self.rules.c.unresponsive_always;
@@ -290,10 +281,8 @@ impl Filter for RedPd {
                 return true;
             }
             flow.passed = flow.passed.saturating_add(1);
-        } else if self.rules.c.pairs()
-            && let Some(id) = self.history.find(pkt.flow)
-        {
-            self.history[id].list.arrived += 1;
+        } else if self.rules.c.pairs() {
+            self.history.arrived(pkt.flow, &self.rules);
         }
         self.arrived += 1;
         false
@@ -301,20 +290,15 @@ impl Filter for RedPd {
 
     fn signalled(&mut self, pkt: &Meta) {
         self.signalled += 1;
-        let drops = if let Some(id) = self.monitored.find(pkt.flow) {
+        let weight = if self.rules.c.mode == Mode::Bytes { pkt.len } else { 1 };
+        if let Some(id) = self.monitored_at(pkt.flow) {
             let flow = &mut self.monitored[id];
             flow.record.lost();
-            &mut flow.drops
-        } else if let Some(id) = self.history.find_or_insert(pkt.flow) {
-            let known = &mut self.history[id];
-            known.list.lost(&self.rules.c);
-            &mut known.drops
+            let place = self.rules.place(self.rules.list);
+            self.found.change(&mut flow.drops, &self.rules, |drops| drops.add(place, weight));
         } else {
-            return;
-        };
-        let weight = if self.rules.c.mode == Mode::Bytes { pkt.len } else { 1 };
-        let drops = &mut drops[self.rules.place(self.rules.list)];
-        *drops = drops.saturating_add(weight);
+            self.history.signalled(pkt.flow, weight, &self.rules, &mut self.found);
+        }
     }
 
     fn poll_at(&self) -> Option<Instant> {
@@ -330,9 +314,8 @@ impl Filter for RedPd {
     }
 
     fn state(&self) -> State {
-        let history = self.history.capacity() as u64 * FlowTable::<Known>::BYTES_PER_FLOW;
         State {
-            queue: size_of::<Self>() as u64 + history,
+            queue: size_of::<Self>() as u64 + self.history.bytes(),
             per_flow: FlowTable::<Monitored>::BYTES_PER_FLOW,
             flows: self.monitored.capacity() as u64,
             per_packet: 0,
@@ -372,6 +355,12 @@ impl Monitored {
 }
 
 impl RedPd {
+    /// The place of a flow that is monitored.
+    #[inline]
+    fn monitored_at(&self, flow: FlowKey) -> Option<Id> {
+        if self.monitored.is_empty() { None } else { self.monitored.find(flow) }
+    }
+
     /// The present list ends: the drop rate is updated, probabilities move, flows are monitored and
     /// released, and the next list begins.
     fn end_list(&mut self, now: Instant) {
@@ -379,14 +368,11 @@ impl RedPd {
             self.rules.dropped((self.signalled as f64 / self.arrived as f64).min(1.0));
         }
         (self.arrived, self.signalled) = (0, 0);
-        let average = self.identify();
+        self.identified = self.found.flows;
+        let average = self.found.average();
         let lowest = self.move_monitored(average, now);
         self.monitor_more(average, lowest, now);
-        let mut few = self.rules.unit;
-        while self.history.len() > self.history.capacity() / 2 {
-            self.history.retain(|_, known| total(&known.drops) > few);
-            few *= 2;
-        }
+        self.history.make_room(&self.rules, &mut self.found);
         if self.rules.list.is_multiple_of(u64::from(self.rules.c.m)) {
             let room = self.monitored.len() < self.monitored.capacity() / 10 * 9;
             self.rules.vary_rtt(room);
@@ -394,20 +380,10 @@ impl RedPd {
         self.rules.list += 1;
     }
 
-    /// Counts the flows that are identified; their drops on average (eq. 5).
-    fn identify(&mut self) -> f64 {
-        let monitored = self.monitored.iter().map(|(.., flow)| &flow.drops);
-        let all = monitored.chain(self.history.iter().map(|(.., known)| &known.drops));
-        let found = all.filter(|drops| self.rules.identified(drops));
-        let (count, sum) = found.fold((0, 0), |(n, sum), drops| (n + 1u32, sum + total(drops)));
-        self.identified = count;
-        sum as f64 / f64::from(count)
-    }
-
     /// Moves the probabilities of monitored flows and releases those that need none; the flow of the
     /// lowest, if any stays.
     fn move_monitored(&mut self, average: f64, now: Instant) -> Option<(f64, FlowKey)> {
-        let Self { rules, monitored, .. } = self;
+        let Self { rules, monitored, found, .. } = self;
         let next = rules.place(rules.list + 1);
         let mut lowest: Option<(f64, FlowKey)> = None;
         self.unresponsive = 0;
@@ -421,7 +397,7 @@ impl RedPd {
                 found_last = Some((flow.p, key));
             }
             let stays = rules.move_p(flow, rises, average, now);
-            flow.drops[next] = 0;
+            found.change(&mut flow.drops, rules, |drops| drops.forget(next));
             if stays {
                 self.unresponsive += u32::from(flow.record.unresponsive);
                 if lowest.is_none_or(|(p, _)| flow.p < p) {
@@ -437,32 +413,27 @@ impl RedPd {
     /// Monitors the flows of the history that are identified. One of them may take the place of the
     /// flow of the `lowest` probability; the history forgets flows without drops.
     fn monitor_more(&mut self, average: f64, mut lowest: Option<(f64, FlowKey)>, now: Instant) {
-        let Self { rules, history, monitored, .. } = self;
-        let next = rules.place(rules.list + 1);
-        history.retain(|key, Known { drops, list }| {
-            let first = rules.first(drops, average);
-            drops[next] = 0;
-            let list = core::mem::take(list);
-            if let Some(p) = first {
-                if monitored.len() == monitored.capacity()
-                    && let Some((_, other)) = lowest.take_if(|(lowest, _)| *lowest <= p)
-                    && let Some(id) = monitored.find(other)
-                {
-                    monitored.remove(id);
-                }
-                if let Some(id) = monitored.find_or_insert(key) {
-                    monitored[id] = Monitored {
-                        p,
-                        drops: *drops,
-                        changed: rules.list,
-                        changed_at: now,
-                        record: Record::new(&rules.c, list, self.began, now),
-                        ..Monitored::default()
-                    };
-                    return false;
+        let Self { rules, history, monitored, found, .. } = self;
+        history.end_list(average, rules, found, |key, p, drops, list, found| {
+            if monitored.len() == monitored.capacity()
+                && let Some((_, other)) = lowest.take_if(|(lowest, _)| *lowest <= p)
+                && let Some(id) = monitored.find(other)
+            {
+                let drops = monitored.remove(id).drops;
+                if rules.identified(&drops) {
+                    found.without(&drops);
                 }
             }
-            total(drops) > 0
+            let Some(id) = monitored.find_or_insert(key) else { return false };
+            monitored[id] = Monitored {
+                p,
+                drops,
+                changed: rules.list,
+                changed_at: now,
+                record: Record::new(&rules.c, list, self.began, now),
+                ..Monitored::default()
+            };
+            true
         });
     }
 }

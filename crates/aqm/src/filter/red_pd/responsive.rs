@@ -55,11 +55,9 @@ pub(super) struct Count {
 impl Count {
     /// A packet that the queue signalled, of a flow that is not monitored. The first has not been
     /// counted as it came.
-    pub(super) fn lost(&mut self, c: &RedPdConfig) {
-        if c.pairs() {
-            self.arrived = self.arrived.max(1);
-            self.lost += 1;
-        }
+    pub(super) fn lost(&mut self) {
+        self.arrived = self.arrived.max(1);
+        self.lost += 1;
     }
 
     /// These packets as a sample that began at `since`.

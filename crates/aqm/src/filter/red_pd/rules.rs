@@ -1,6 +1,6 @@
 //! What decides about a flow as a list ends: who is identified, and how probabilities move (Mahajan01 §4, §5).
 
-use super::{Drops, Monitored, RedPdConfig, equations};
+use super::{MOST_LISTS, Monitored, RedPdConfig, equations};
 use crate::param::choice;
 use crate::time::{Duration, Instant};
 
@@ -41,6 +41,90 @@ const LEAST_LAST: f64 = 0.001;
 
 /// What R is multiplied or divided by where it is varied.
 const RTT_STEP: f64 = 1.25;
+
+/// Drops of a flow in each of the last M lists, in packets or bytes; the place of the present one
+/// goes round.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Drops {
+    pub(super) by_place: [u32; MOST_LISTS],
+    /// How many lists have some.
+    lists: u8,
+}
+
+impl Drops {
+    /// A drop in the list at a place.
+    pub(super) fn add(&mut self, place: usize, weight: u32) {
+        let drops = &mut self.by_place[place];
+        self.lists += u8::from(*drops == 0 && weight > 0);
+        *drops = drops.saturating_add(weight);
+    }
+
+    /// Those in the list at a place no longer count.
+    pub(super) fn forget(&mut self, place: usize) {
+        self.lists -= u8::from(core::mem::take(&mut self.by_place[place]) > 0);
+    }
+
+    /// Whether there are none.
+    pub(super) fn are_none(&self) -> bool {
+        self.lists == 0
+    }
+
+    /// Those in all lists.
+    pub(super) fn total(&self) -> u64 {
+        self.by_place.iter().map(|&n| u64::from(n)).sum()
+    }
+}
+
+/// The flows that are identified, kept up with every change of a flow's drops.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(super) struct Found {
+    pub(super) flows: u32,
+    drops: u64,
+}
+
+impl Found {
+    /// As a walk through all flows finds them.
+    #[cfg(test)]
+    pub(super) fn by_walk<'a>(flows: impl Iterator<Item = &'a Drops>, rules: &Rules) -> Self {
+        let found = flows.filter(|drops| rules.identified(drops));
+        found.fold(Self::default(), |all, drops| Self {
+            flows: all.flows + 1,
+            drops: all.drops + drops.total(),
+        })
+    }
+
+    /// Their drops on average (eq. 5).
+    pub(super) fn average(self) -> f64 {
+        self.drops as f64 / f64::from(self.flows)
+    }
+
+    /// Changes the drops of a flow; whether it is identified then, if it was not before, or the reverse.
+    #[inline]
+    pub(super) fn change(
+        &mut self,
+        drops: &mut Drops,
+        rules: &Rules,
+        change: impl FnOnce(&mut Drops),
+    ) -> Option<bool> {
+        let before = rules.identified(drops);
+        if before {
+            self.without(drops);
+        }
+        change(drops);
+        let after = rules.identified(drops);
+        if after {
+            self.flows += 1;
+            self.drops += drops.total();
+        }
+        (after != before).then_some(after)
+    }
+
+    /// A flow that was identified by these drops is there no more.
+    pub(super) fn without(&mut self, drops: &Drops) {
+        self.flows -= 1;
+        self.drops -= drops.total();
+    }
+}
 
 /// Parameters, and the state of the queue.
 #[derive(Clone, Debug)]
@@ -88,15 +172,15 @@ impl Rules {
     }
 
     /// Whether its drops in the last M lists show that a flow sends too much.
+    #[inline]
     pub(super) fn identified(&self, drops: &Drops) -> bool {
-        let at_least = |n: u32| total(drops) >= u64::from(n) * self.unit;
-        let regularly = match self.c.identification {
-            Identification::MultipleList => {
-                drops.iter().filter(|&&n| n > 0).count() >= self.c.k as usize
-            }
-            Identification::SingleList => at_least(self.c.k),
+        let c = &self.c;
+        let at_least = |n: u32| drops.total() >= u64::from(n) * self.unit;
+        let regularly = match c.identification {
+            Identification::MultipleList => u32::from(drops.lists) >= c.k,
+            Identification::SingleList => at_least(c.k),
         };
-        regularly || self.c.burst.is_some_and(at_least)
+        regularly || c.burst.is_some_and(at_least)
     }
 
     /// Whether the last list lets a flow be raised, which `lost` a packet in it or not.
@@ -106,7 +190,7 @@ impl Rules {
 
     /// The probability that a flow gets which is not monitored yet, if it is to be.
     pub(super) fn first(&self, drops: &Drops, average: f64) -> Option<f64> {
-        let lately = self.lately(drops[self.place(self.list)] > 0);
+        let lately = self.lately(drops.by_place[self.place(self.list)] > 0);
         (lately && self.identified(drops)).then(|| self.quantum(0.0, drops, average))
     }
 
@@ -129,7 +213,7 @@ impl Rules {
             IncrementRate::Smoothed => self.p,
             IncrementRate::Least => self.p.min(self.last),
         };
-        let quantum = equations::increment(total(drops) as f64, average, rate);
+        let quantum = equations::increment(drops.total() as f64, average, rate);
         let (most, doubled) = match self.c.increment_cap {
             IncrementCap::Losses if p > 0.0 => (p + self.p, p),
             IncrementCap::Losses => (self.p, self.p),
@@ -160,7 +244,7 @@ impl Rules {
                 IncrementCap::Probability if raised > 1.0 => 1.0 - (1.0 - flow.p) / (1.0 + factor),
                 _ => raised.min(1.0),
             };
-        } else if total(&flow.drops) == 0 && self.due(flow, l, now) {
+        } else if flow.drops.are_none() && self.due(flow, l, now) {
             flow.p = equations::decreased(flow.p, beta, p_d);
             if flow.p < p_min {
                 return false;
@@ -181,9 +265,4 @@ impl Rules {
             self.rtt = (self.rtt / RTT_STEP).max(self.c.target_rtt.as_secs_f64());
         }
     }
-}
-
-/// Drops in all lists.
-pub(super) fn total(drops: &Drops) -> u64 {
-    drops.iter().map(|&n| u64::from(n)).sum()
 }

@@ -485,7 +485,7 @@ fn in_byte_mode_drops_weigh_their_bytes() {
 fn a_full_history_forgets_the_flows_with_the_fewest_drops() {
     let mut desk = Desk::new(&[STEADY, ("history", "10")]);
     desk.list(&[1, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let mut left: Vec<u64> = desk.filter.history.iter().map(|(_, key, _)| key.0).collect();
+    let mut left: Vec<u64> = desk.filter.history.iter().map(|(key, _)| key.0).collect();
     left.sort_unstable();
     assert_eq!(left, [1, 2]);
 }
@@ -536,6 +536,61 @@ fn r_follows_the_drop_rate_between_its_bounds_while_there_is_room() {
     assert_eq!(full.filter.rules.rtt, 0.04, "no room");
 }
 
+/// Thousands of flows of different weight come, go, are monitored, released, thrown out of either table and
+/// forgotten. After each list, and once within it, what is kept up is what a walk through all flows finds.
+#[test]
+fn what_is_kept_up_is_what_a_walk_finds() {
+    let settings: [&[(&str, &str)]; 5] = [
+        &[("monitored", "8192"), ("history", "8192")],
+        &[("monitored", "50"), ("history", "500"), ("unresponsive_rule", "pairs")],
+        &[("identification", "single-list"), ("burst", "2"), ("m", "8"), ("monitored", "200")],
+        &[("k", "1"), ("m", "1"), ("history", "100")],
+        &[("mode", "bytes"), ("last_list", "true"), ("k", "2"), ("monitored", "1000")],
+    ];
+    for (case, settings) in settings.into_iter().enumerate() {
+        let mut desk = Desk::new(settings);
+        let (mut rng, mut monitored, mut identified) = (Rng::new(9, 0), 0, 0);
+        for list in 0..60 {
+            for packet in 0..20_000 {
+                // Square roots of uniform numbers: flow 6000 sends most. Those that send change every ten lists.
+                let drawn = libm::sqrt(rng.below(36_000_000) as f64) as u64;
+                let flow = (drawn + 1000 * (list / 10)) % 6000;
+                let sent = Meta {
+                    flow: FlowKey(flow),
+                    len: [1000, 0][usize::from(packet % 50 == 7)],
+                    ..Meta::default()
+                };
+                let mut cx = Cx { now: desk.now, rng: &mut desk.rng };
+                if !desk.filter.drops(&sent, |_| true, &mut cx) && rng.chance(0.4) {
+                    desk.filter.signalled(&sent);
+                }
+                if packet == 10_000 || packet == 19_999 {
+                    if packet == 19_999 {
+                        desk.end_list();
+                    }
+                    let RedPd { history, monitored, found, rules, .. } = &desk.filter;
+                    let all = monitored.iter().map(|(.., flow)| &flow.drops);
+                    let walk =
+                        Found::by_walk(all.chain(history.iter().map(|(_, drops)| drops)), rules);
+                    assert_eq!(*found, walk, "case {case}, list {list}");
+                    assert!(
+                        packet == 10_000 || history.is_consistent(rules),
+                        "case {case}, list {list}"
+                    );
+                    assert!(history.iter().all(|(_, drops)| packet == 10_000 || !drops.are_none()));
+                }
+            }
+            monitored = monitored.max(desk.filter.monitored.len());
+            identified = identified.max(desk.filter.identified);
+        }
+        assert!(identified > 0, "case {case}: nothing was identified");
+        assert!(
+            monitored >= [5000, 50, 200, 1000, 1000][case],
+            "case {case}: {monitored} monitored"
+        );
+    }
+}
+
 /// Ten million flows with a drop each, among them a flow that is monitored already and one that
 /// becomes so: both stay, memory is what it was, and the list's end costs as much as the tables.
 #[test]
@@ -559,7 +614,7 @@ fn a_flood_of_flows_takes_nothing_from_the_monitored() {
         desk.end_list();
     }
     assert_eq!(desk.monitored(), [1, 2]);
-    assert!(desk.filter.history.len() <= 2048);
+    assert!(desk.filter.history.iter().count() <= 2048);
     assert_eq!(desk.filter.state(), state);
 }
 
@@ -579,7 +634,9 @@ fn identification_meets_equation_4() {
                 owed += packets;
                 let sent = f64::floor(owed);
                 owed -= sent;
-                drops[rules.place(list)] = (0..sent as u32).map(|_| u32::from(rng.chance(p))).sum();
+                drops.forget(rules.place(list));
+                let lost = (0..sent as u32).map(|_| u32::from(rng.chance(p))).sum();
+                drops.add(rules.place(list), lost);
                 identified += u32::from(rules.identified(&drops));
             }
             let share = f64::from(identified) / 5e4;
