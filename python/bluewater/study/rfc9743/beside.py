@@ -70,14 +70,12 @@ def short_mixed(s: Setting) -> Iterator[Cell]:
                         found[each].transfer("short", f"time_{tail}_s")
                         for each in ("short alone", "beside own", "beside candidate")
                     )
-                    difference = measures.harm_to_less(x, other) - measures.harm_to_less(x, own)
-                    yield rules.harm(f"completion {tail}", difference)
+                    yield from rules.harm(rules.times(f"completion {tail}"), x, own, other)
                 x, own, other = (
                     found[each].goodput("long")
                     for each in ("long alone", "beside own", "candidate beside")
                 )
-                difference = measures.harm_to_more(x, other) - measures.harm_to_more(x, own)
-                yield rules.harm("goodput of the long flow", difference)
+                yield from rules.harm(rules.rates("goodput of the long flow"), x, own, other)
 
             theirs, own = _short(s, incumbent, size), _short(s, s.candidate, size)
             groups = {
@@ -188,14 +186,12 @@ def calls(s: Setting) -> Iterator[Cell]:
                     found[each].result.calls.to_dicts()[0] | {"rate": found[each].goodput("call")}
                     for each in ("alone", "reno", "own")
                 )
-                for what, harmed in (
-                    ("delay_p95_s", measures.harm_to_less),
-                    ("loss", rules.harm_to_loss),
-                    ("rate", measures.harm_to_more),
+                for column, quantity in (
+                    ("delay_p95_s", rules.times("delay p95")),
+                    ("loss", rules.losses("loss")),
+                    ("rate", rules.rates("rate")),
                 ):
-                    x = alone[what]
-                    difference = harmed(x, mine[what]) - harmed(x, own[what])
-                    yield rules.harm(what.removesuffix("_s").replace("_", " "), difference)
+                    yield from rules.harm(quantity, alone[column], own[column], mine[column])
 
             groups = {
                 "alone": (call,),

@@ -50,7 +50,7 @@ class Reading:
         partly: The bound of the verdict *partly*; ``None`` if there is none.
         unit: The unit of value and bounds.
         cell: Where it was measured.
-        reason: Why there is no value.
+        reason: Why it is not judged.
     """
 
     rule: str
@@ -75,7 +75,7 @@ class Reading:
     @property
     def verdict(self) -> Verdict:
         """The verdict that follows from value and bounds."""
-        if math.isnan(self.value):
+        if self.reason or math.isnan(self.value):
             return Verdict.UNJUDGED
         if self._within(self.holds):
             return Verdict.HOLDS
@@ -97,7 +97,8 @@ class Reading:
 
 
 def mean(readings: Sequence[Reading]) -> Reading:
-    """One reading of several seeds: values and bounds are means."""
+    """One reading of several seeds: values and bounds are means, of those that are judged."""
+    readings = [each for each in readings if not each.reason] or readings
     count = len(readings)
     partly = [each.partly for each in readings if each.partly is not None]
     return replace(

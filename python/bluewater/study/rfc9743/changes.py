@@ -137,11 +137,12 @@ def transients(s: Setting) -> Iterator[Cell]:
             found: Views, left: float = left, last: float = last, grows: bool = bool(stops)
         ) -> Iterator[Reading]:
             view = found["own"]
-            seconds = rules.uses_again(view, "own", step=1.0, since=last, rate=left)
-            yield rules.follows(seconds, path.rtt)
-            if not grows:
-                seconds = rules.empties(view, full, path.rtt, 1.0, last)
-                yield rules.follows(seconds, path.rtt, "V-step queue")
+            used = view.total("own")
+            if grows:
+                yield rules.follows(measures.first(used, 1.0, last, 0.8 * left), path.rtt)
+            else:
+                seconds = rules.settles(view, used, left, path, last)
+                yield rules.follows(seconds, path.rtt, "V-step down")
             mine, theirs = (100 * found[each].loss("datagrams") for each in ("own", "cubic"))
             yield Reading("loss of the datagrams", mine, "<=", max(2 * theirs, 0.1), unit="%")
 
@@ -168,19 +169,20 @@ def path_change(s: Setting) -> Iterator[Cell]:
     }
     for label, (r0, r1, d0, d1) in cases.items():
         path = Path.of(r0, d0, 1)
+        after = Path(r1, d1, path.buffer)
 
         def judge(
             found: Views,
-            r1: float = r1,
-            d: float = max(d0, d1),
-            d1: float = d1,
-            slower: bool = r1 < r0,
+            after: Path = after,
+            longer: float = max(d0, d1),
+            grows: bool = r1 > r0 or d1 > d0,
         ) -> Iterator[Reading]:
             view = found["own"]
-            seconds = rules.sends_again(view, 1.0, at, r1)
-            yield rules.follows(seconds, d)
-            if slower:
-                yield rules.follows(rules.empties(view, r1, d1, 1.0, at), d, "V-step queue")
+            if grows:
+                yield rules.follows(rules.sends_again(view, 1.0, at, after.rate), longer)
+            else:
+                seconds = rules.settles(view, rules.carried(view, 1.0), after.rate, after, at)
+                yield rules.follows(seconds, longer, "V-step down")
             yield _chain(s, view, at)
 
         link: dict[str, Any] = {}

@@ -6,6 +6,7 @@ A series is a list of samples at equal steps: the first stands for the time from
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ STARVING = 0.1
 
 FAIR = 0.9
 """Jain's index from which flows count as converged."""
+
+HOLD_S = 5.0
+"""How long flows share evenly, or a flow keeps to a changed path, before that counts."""
 
 LEAST_LOSS = 0.001
 """A smaller share lost counts as this one: near zero every ratio of losses is large."""
@@ -32,6 +36,12 @@ def ratio(value: float, other: float) -> float:
     if other > 0:
         return value / other
     return math.inf if value > 0 else 1.0
+
+
+def uneven(one: float, other: float) -> float:
+    """The larger of two by the smaller; infinite if either is nothing."""
+    small, large = sorted((one, other))
+    return large / small if small > 0 else math.inf
 
 
 def harm_to_more(alone: float, beside: float) -> float:
@@ -53,21 +63,19 @@ def window_s(rtt: float) -> float:
 
 
 def starved(flows: Sequence[Sequence[float]], step: float, window: float) -> float:
-    """The share of windows in which a flow gets less than a tenth of an equal share.
+    """The share of windows in which any flow gets less than a tenth of an equal share.
 
     Windows follow one another from the first sample on. The last one counts only if it is complete,
-    unless it is the only one. Windows in which nobody gets anything do not count.
+    unless it is the only one. In a window in which nobody gets anything, all starve.
     """
     samples = min(map(len, flows))
     wide = max(1, min(samples, round(window / step)))
     counted = starving = 0
     for start in range(0, samples - wide + 1, wide):
         got = [sum(flow[start : start + wide]) for flow in flows]
-        equal = sum(got) / len(got)
-        if equal > 0:
-            counted += len(got)
-            starving += sum(each < STARVING * equal for each in got)
-    return starving / counted if counted else 0.0
+        counted += 1
+        starving += min(got) < STARVING * sum(got) / len(got) or not sum(got)
+    return starving / counted
 
 
 def first(
@@ -100,20 +108,31 @@ def converged(
             if start <= at * step + 1e-9 and (at + 1) * step <= stop + 1e-9
         ]
         indices.append(jain(there) if there else 0.0)
-    return first(indices, step, join, FAIR, 5.0)
+    return first(indices, step, join, FAIR, HOLD_S)
 
 
-def drained(samples: Sequence[float], step: float, since: float, most: float) -> float:
-    """Seconds from ``since`` until a queue that grew above ``most`` is no longer above it.
+def settled(
+    rates: Sequence[float],
+    waits: Sequence[float],
+    step: float,
+    since: float,
+    least: float,
+    most: float,
+) -> float:
+    """Seconds from ``since`` until over 5 s the rate is at least, and the wait at most a bound.
 
-    0 if it never grows above; infinite if it stays above to the end.
+    Both are means, and count together: a flow that sends nothing has no queue, and one that never
+    slows down has the rate.
     """
-    start = math.ceil(since / step - 1e-9)
-    above = next((at for at in range(start, len(samples)) if samples[at] > most), None)
-    if above is None:
-        return 0.0
-    below = next((at for at in range(above, len(samples)) if samples[at] <= most), None)
-    return math.inf if below is None else (below + 1) * step - since
+    wide = max(1, round(HOLD_S / step))
+    spans = range(min(len(rates), len(waits)) - wide + 1)
+    good = [
+        float(
+            sum(rates[at : at + wide]) >= least * wide and sum(waits[at : at + wide]) <= most * wide
+        )
+        for at in spans
+    ]
+    return first(good, step, since, 1.0)
 
 
 def timeouts(rto: float, outage: float) -> tuple[int, float]:
@@ -146,19 +165,38 @@ def chain(events: Sequence[tuple[float, str]], since: float) -> int:
     return longest
 
 
-def reaction(windows: Sequence[float], step: float, mark: float, rtt: float) -> float:
-    """The least window within two round trips of a mark, by the last one before it.
+def in_flight(
+    arrivals: Sequence[float],
+    drops: Sequence[float],
+    departures: Sequence[float],
+    step: float,
+    rtt: float,
+) -> list[float]:
+    """Packets on a path with one queue: what came less what was dropped, and left a trip ago.
+
+    Args:
+        arrivals: At the queue, in each sample.
+        drops: There.
+        departures: There.
+        step: Time between samples, s.
+        rtt: Round trip without the queue, s.
+    """
+    wide = round(rtt / step)
+    left = [0.0] * wide + list(accumulate(departures))
+    return [
+        a - b - c for a, b, c in zip(accumulate(arrivals), accumulate(drops), left, strict=False)
+    ]
+
+
+def reaction(
+    marked: Sequence[float], unmarked: Sequence[float], step: float, mark: float, rtt: float
+) -> float:
+    """Packets in flight two round trips after a mark, by those of the same run without it.
 
     The sender learns of a mark a round trip later at most, and has a round trip to answer.
     """
-    before = windows[max(0, math.floor(mark / step + 1e-9) - 1)]
-    start = math.ceil(mark / step - 1e-9)
-    return min(windows[start : start + max(1, round(2 * rtt / step))]) / before
-
-
-def reno_rate(loss: float) -> float:
-    """Reno's packets a round trip at a random loss, 1.22 / √p (Mathis et al., 1997)."""
-    return 1.22 / math.sqrt(loss)
+    at = math.ceil((mark + 2 * rtt) / step - 1e-9)
+    return ratio(marked[at], unmarked[at])
 
 
 def step_bound(rtt: float) -> float:

@@ -45,6 +45,11 @@ class Path:
         return f"{mbit} Mb/s, {number(self.rtt * 1e3)} ms, {bdps} BDP"
 
     @property
+    def longest_wait(self) -> float:
+        """The wait behind a full buffer, s."""
+        return self.buffer * 8 / self.rate
+
+    @property
     def duration(self) -> float:
         """How long a run lasts: a minute, or at 1 Gb/s and more 20 s."""
         return 60.0 if self.rate < 1e9 else 20.0

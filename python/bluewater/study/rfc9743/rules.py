@@ -1,10 +1,13 @@
 """The rules of the suite: readings of results, with the bounds of each rule.
 
-RFC 9743 has no thresholds. All bounds are ours, and were written before the first run.
+RFC 9743 has no thresholds. All bounds are ours. A bound that a path cannot break judges nothing:
+the reading says so.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bluewater.study.rfc9743 import measures
@@ -12,7 +15,7 @@ from bluewater.study.rfc9743.cells import Reading
 from bluewater.study.rfc9743.senders import PACKET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from bluewater.study.rfc9743.cells import View
     from bluewater.study.rfc9743.paths import Path
@@ -33,10 +36,18 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def queue(view: View, cubic: View, rtt: float) -> Reading:
-    """V-queue: the median delay in the queue in round trips, beside CUBIC's."""
-    mine, theirs = ((each.summary["delay_p50_s"] or 0.0) / rtt for each in (view, cubic))
-    return Reading("V-queue", mine, "<=", 1.0, theirs, "RTT")
+def unbreakable(reading: Reading, why: str) -> Reading:
+    """The same reading, not judged, because nothing could break its bound here."""
+    return replace(reading, reason=f"cannot fail here: {why}")
+
+
+def queue(view: View, path: Path) -> Reading:
+    """V-queue: the median delay in the queue in round trips."""
+    value = (view.summary["delay_p50_s"] or 0.0) / path.rtt
+    reading = Reading("V-queue", value, "<=", 1.0, 2.0, "RTT")
+    if path.longest_wait <= path.rtt:
+        return unbreakable(reading, "the buffer holds no more than a round trip")
+    return reading
 
 
 def lost(view: View, cubic: View) -> Reading:
@@ -52,14 +63,55 @@ def even(view: View, *groups: str, duration: float) -> Reading:
 
 
 def starving(flows: Sequence[Sequence[float]], step: float, rtt: float) -> Reading:
-    """V-starve: the share of windows in which a flow gets less than a tenth of an equal share."""
+    """V-starve: the share of windows in which any flow gets less than a tenth of an equal share."""
     value = measures.starved(flows, step, measures.window_s(rtt))
     return Reading("V-starve", 100 * value, "<=", 0.0, 5.0, "%")
 
 
-def harm(what: str, difference: float) -> Reading:
-    """V-harm: how much more harm the candidate does than another of the incumbent's kind."""
-    return Reading(f"V-harm {what}", difference, "<=", 0.10, 0.25)
+@dataclass(frozen=True)
+class Harm:
+    """A quantity of an incumbent's that can be harmed.
+
+    Attributes:
+        what: Its name.
+        harmed: The harm of a change from one value to another.
+        worst: The value at which no more harm can be done.
+    """
+
+    what: str
+    harmed: Callable[[float, float], float]
+    worst: float
+
+
+def rates(what: str) -> Harm:
+    """A rate, of which more is better."""
+    return Harm(what, measures.harm_to_more, 0.0)
+
+
+def times(what: str, worst: float = math.inf) -> Harm:
+    """A time, of which less is better."""
+    return Harm(what, measures.harm_to_less, worst)
+
+
+def losses(what: str) -> Harm:
+    """A share lost; a small one counts as 0.1 %."""
+    return Harm(what, lambda x, y: measures.harm_to_less(x, y, measures.LEAST_LOSS), 1.0)
+
+
+def harm(quantity: Harm, alone: float, own: float, candidate: float) -> Iterator[Reading]:
+    """V-harm: what a flow loses beside the candidate of what it has beside its own kind.
+
+    The other reading is the difference of both harms by Ware et al., each of what the flow has
+    alone. It is not judged: where own kind takes nearly all, little is left to differ by.
+    """
+    value = quantity.harmed(own, candidate)
+    reading = Reading(f"V-harm {quantity.what}", value, "<=", 0.10, 0.25)
+    if quantity.harmed(own, quantity.worst) <= reading.holds:
+        reading = unbreakable(reading, "own kind leaves too little to harm")
+    yield reading
+    difference = quantity.harmed(alone, candidate) - quantity.harmed(alone, own)
+    name = f"difference of harms, {quantity.what}"
+    yield replace(reading, rule=name, value=difference, reason="shown beside V-harm")
 
 
 def harms(path: Path, group: str, views: Iterable[View]) -> Iterator[Reading]:
@@ -70,30 +122,11 @@ def harms(path: Path, group: str, views: Iterable[View]) -> Iterator[Reading]:
         group: The incumbent's group.
         views: Its flows alone, beside others of its kind, and beside the candidate's.
     """
-    alone, own, candidate = (_qualities(path, group, view) for view in views)
-    for what, harmed in _HARMS.items():
-        x = alone[what]
-        yield harm(what, harmed(x, candidate[what]) - harmed(x, own[what]))
-
-
-def _qualities(path: Path, group: str, view: View) -> dict[str, float]:
-    return {
-        "goodput": view.per_flow(group),
-        "loss": view.loss(group),
-        "delay": path.rtt + view.delay(group),
-    }
-
-
-def harm_to_loss(alone: float, beside: float) -> float:
-    """The harm of losses."""
-    return measures.harm_to_less(alone, beside, measures.LEAST_LOSS)
-
-
-_HARMS: Mapping[str, Callable[[float, float], float]] = {
-    "goodput": measures.harm_to_more,
-    "loss": harm_to_loss,
-    "delay": measures.harm_to_less,
-}
+    found = tuple(views)
+    yield from harm(rates("goodput"), *(view.per_flow(group) for view in found))
+    yield from harm(losses("loss"), *(view.loss(group) for view in found))
+    delays = times("delay", path.rtt + path.longest_wait)
+    yield from harm(delays, *(path.rtt + view.delay(group) for view in found))
 
 
 def converges(seconds: float, rtt: float, rule: str = "V-conv") -> Reading:
@@ -106,18 +139,25 @@ def follows(seconds: float, rtt: float, rule: str = "V-step") -> Reading:
     return Reading(rule, seconds, "<=", measures.step_bound(rtt), 20.0, "s")
 
 
-def uses_again(view: View, *groups: str, step: float, since: float, rate: float) -> float:
-    """Seconds until 80 % of a rate arrive."""
-    return measures.first(view.total(*groups), step, since, 0.8 * rate)
-
-
 def sends_again(view: View, step: float, since: float, rate: float) -> float:
     """Seconds until 80 % of a rate leave the bottleneck's queue."""
-    sent = [each * PACKET * 8 / step for each in view.queue("departures")]
-    return measures.first(sent, step, since, 0.8 * rate)
+    return measures.first(carried(view, step), step, since, 0.8 * rate)
 
 
-def empties(view: View, rate: float, rtt: float, step: float, since: float) -> float:
-    """Seconds until a queue that grew is no longer above a round trip."""
-    waits = [each * 8 / rate for each in view.queue("backlog_bytes")]
-    return measures.drained(waits, step, since, rtt)
+def carried(view: View, step: float) -> list[float]:
+    """What the bottleneck sends in each sample, bit/s."""
+    return [each * PACKET * 8 / step for each in view.queue("departures")]
+
+
+def settles(view: View, used: Sequence[float], left: float, path: Path, since: float) -> float:
+    """Seconds until over 5 s the wait is a round trip at most, and 80 % of what is left is used.
+
+    Args:
+        view: The run.
+        used: What the flows get, or the link carries, in each second, bit/s.
+        left: What the step leaves to them, bit/s.
+        path: The path after the step.
+        since: When the step ended, s.
+    """
+    waits = [each * 8 / path.rate for each in view.queue("backlog_bytes")]
+    return measures.settled(used, waits, 1.0, since, 0.8 * left, path.rtt)

@@ -35,7 +35,7 @@ RUNS: Sequence[Run] = (
         "slower at more loss", alone.persistent_loss),
     Run("R04", "Deep buffers", "5.1.2", _PROSE, "V-queue", alone.deep_buffers),
     Run("R05", "Shallow buffers", "5.1.3", _PROSE, "V-loss, V-util", alone.shallow_buffers),
-    Run("R06", "Random loss", "6.4", _PROSE, "goodput ≥ Reno's law", alone.random_loss),
+    Run("R06", "Random loss", "6.4", _PROSE, "goodput ≥ Reno's", alone.random_loss),
     Run("R07", "Its own kind", "5.1.4", _PROSE, "V-jain, V-starve", alone.own_kind),
     Run("R08", "Convergence", "5.1.4", _PROSE, "V-conv", alone.convergence),
     Run("R09", "RTT fairness", "5.1.4", _PROSE, "V-rtt, V-starve", alone.rtt_fairness),
@@ -62,6 +62,12 @@ RUNS: Sequence[Run] = (
     Run("R29", "Receivers that cheat", "7.6", _SHOULD,
         "share ≤ 1.1 × an honest one's", beside.cheats),
 )  # fmt: skip
+
+APART = 1000
+"""How far the seeds of two equal scenarios of a cell are apart.
+
+Where the candidate is what it is compared with, a run would be compared with itself.
+"""
 
 NOT_RUN: Mapping[str, tuple[str, str, Force, str]] = {
     "R30": ("Multipath", "7.10", Force.MUST, "no transport here has several paths"),
@@ -169,12 +175,21 @@ def plan(candidate: Sender, size: str, seeds: tuple[int, ...], names: Collection
             continue
         for cell in run.cells(setting):
             keys: list[dict[str, str]] = [{} for _ in seeds]
+            seen: list[Mapping[str, Any]] = []
             for name, table in cell.scenarios.items():
-                for at, task in enumerate(_tasks(run, cell, name, table, seeds)):
+                seen.append(_nameless(table))
+                further = APART * (seen.count(seen[-1]) - 1)
+                others = [seed + further for seed in seeds]
+                for at, task in enumerate(_tasks(run, cell, name, table, others)):
                     tasks[task.key] = task
                     keys[at][name] = task.key
             parts.append(Part(run, cell, keys))
     return Plan(candidate, size, seeds, parts, list(tasks.values()))
+
+
+def _nameless(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario without the names of its groups, which change nothing that happens."""
+    return {**table, "traffic": [group | {"name": ""} for group in table["traffic"]]}
 
 
 def _tasks(
