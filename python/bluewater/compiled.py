@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import functools
 import inspect
 import re
 import textwrap
 import types
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bluewater import _core
+from bluewater.cut import frozen
 from bluewater.errors import InputError
-from bluewater.own import Own, is_base, random
+from bluewater.own import Own, is_base, line_of, random
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -60,10 +63,19 @@ class Program(NamedTuple):
 
 def program(object_: Own, draw: int) -> Program:
     """The program of a started object; ``draw`` is the address of the random generator."""
-    cls: Any = type(object_)  # which mypy does not take for hashable
+    cls = type(object_)
     _numba(cls.role)
     state, texts = _state(object_)
-    made = _compiled(cls, state.dtype, tuple(sorted(texts.items())), draw)
+    now = frozen(cls)
+    for name in now:
+        if now[name] != cls.constants_before.get(name, now[name]):
+            raise _refused(
+                cls,
+                f"start() changes {name.rpartition('.')[2]}, which its methods read",
+                "constants; what changes is an attribute of the object, as in self.NAME",
+            )
+    given = (tuple(sorted(each.items())) for each in (texts, now))
+    made = _compiled(_Class(cls.__module__, cls.__name__, cls), state.dtype, *given, draw)
     fields = state.dtype.fields
     return Program(
         state=state.tobytes(),
@@ -94,9 +106,13 @@ def _state(object_: Own) -> tuple[Any, dict[str, str]]:
     fields: dict[str, Any] = {"_": np.zeros((), "i8")}  # an empty record has no address
     texts = {}
     cls: Any = type(object_)
+    read = set(_read_of(cls))
     for name in _used(cls):
         value = getattr(object_, name, None)
         array = np.asarray(value)
+        if name in read and (isinstance(value, str) or array.ndim):
+            kind = "a text" if isinstance(value, str) else "an array"
+            raise _refused(cls, f"self.{name} is {kind}", "one number for a signal or an output")
         if isinstance(value, str):
             texts[name] = value
         elif array.dtype.kind not in "bif" or isinstance(value, list | tuple):
@@ -115,48 +131,98 @@ def _state(object_: Own) -> tuple[Any, dict[str, str]]:
     return state, texts
 
 
+_Texts = tuple[tuple[str, str], ...]
+
+
 class _Made(NamedTuple):
     methods: dict[str, Any]
     draws: bool
 
 
+@dataclass(frozen=True)
+class _Class:
+    """A class by its names; those of several executions of one text are equal."""
+
+    module: str
+    name: str
+    cls: type[Own] = field(compare=False)
+
+
 @lru_cache(maxsize=64)
-def _compiled(cls: type[Own], state: Any, texts: tuple[tuple[str, str], ...], draw: int) -> _Made:
+def _compiled(
+    of: _Class,
+    state: Any,
+    texts: _Texts,
+    constants: _Texts,  # noqa: ARG001
+    draw: int,
+) -> _Made:
     """Compiles the methods of a class for a record of this layout."""
     numba = _numba()
-    methods = _methods(cls)
-    space: dict[str, Any] = {}
+    cls, methods = of.cls, _methods(of.cls)
+    spaces = _Spaces(cls, ctypes.CFUNCTYPE(ctypes.c_double)(draw))
     for function in methods.values():
-        space.update(function.__globals__)
-    drawing = {name for name, each in space.items() if each is random}
-    own = [each for each in space.values() if _is_of(each, cls)]
-    called = (name for each in [*methods.values(), *own] for name in each.__code__.co_names)
-    draws = not drawing.isdisjoint(called)
-    generator = ctypes.CFUNCTYPE(ctypes.c_double)(draw)
-    for name, each in space.items():
-        if each is random:
-            space[name] = generator
-        elif _is_of(each, cls):
-            space[name] = numba.njit(_moved(each, space), boundscheck=True)
-    space["_kept"], space["_number"] = _overloads()
+        spaces.of(function)
     for function in methods.values():
-        tree = _Rewriting(function, methods.keys(), dict(texts)).made
-        exec(compile(ast.Module([tree], []), function.__code__.co_filename, "exec"), space)
-        space[tree.name] = numba.njit(space[tree.name], boundscheck=True)
+        tree = _Rewriting(_tree(function), methods.keys(), dict(texts)).made
+        made = numba.njit(spaces.executed(function, tree), boundscheck=True)
+        for space in spaces.made.values():
+            space[tree.name] = made
     events = [name for name in cls.methods if name in methods]
-    return _Made({name: _entry(cls, name, space, state) for name in events}, draws)
+    entries = {name: _entry(cls, name, spaces.of(methods[name]), state) for name in events}
+    return _Made(entries, spaces.draws)
 
 
-def _is_of(value: Any, cls: type[Own]) -> bool:
-    """Whether something is a function beside the class."""
-    return isinstance(value, types.FunctionType) and value.__module__ == cls.__module__
+class _Spaces:
+    """The globals of the text's modules for compiled code: each module keeps its own."""
+
+    def __init__(self, cls: type[Own], generator: Any) -> None:
+        self.root = cls.__module__.partition(".")[0]
+        self.generator = generator
+        self.draws = False
+        self.made: dict[int, dict[str, Any]] = {}
+
+    def of(self, function: types.FunctionType) -> dict[str, Any]:
+        """The globals of a function, in which the text's own functions are compiled."""
+        names = function.__globals__
+        space = self.made.get(id(names))
+        if space is not None:
+            return space
+        space = self.made[id(names)] = dict(names)
+        space["_number"] = _overloads()
+        for name, each in names.items():
+            if each is random:
+                space[name], self.draws = self.generator, True
+            elif isinstance(each, types.FunctionType) and self._is_own(each):
+                space[name] = _numba().njit(self._moved(each), boundscheck=True)
+        return space
+
+    def _is_own(self, function: types.FunctionType) -> bool:
+        return (function.__module__ or "").partition(".")[0] == self.root
+
+    def _moved(self, function: types.FunctionType) -> types.FunctionType:
+        """A copy of a function with other globals, which checks what it assigns."""
+        space = self.of(function)
+        moved = types.FunctionType(function.__code__, space, argdefs=function.__defaults__)
+        if function.__name__ != "<lambda>":
+            tree = _tree(function)
+            if any(isinstance(each, ast.Attribute) and _stored(each) for each in ast.walk(tree)):
+                moved = self.executed(function, _Rewriting(tree, (), {}).made)
+                moved.__defaults__ = function.__defaults__
+        moved.__kwdefaults__ = function.__kwdefaults__
+        return moved
+
+    def executed(self, function: types.FunctionType, tree: ast.FunctionDef) -> types.FunctionType:
+        """The function of a rewritten syntax tree."""
+        space = self.of(function)
+        space |= {name: _kept(name.removeprefix(_KEPT)) for name in _kept_in(tree)}
+        exec(compile(ast.Module([tree], []), function.__code__.co_filename, "exec"), space)
+        return space.pop(tree.name)  # type: ignore[no-any-return]
 
 
-def _moved(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
-    """A copy of a function with other global names."""
-    moved = types.FunctionType(function.__code__, space, argdefs=function.__defaults__)
-    moved.__kwdefaults__ = function.__kwdefaults__
-    return moved
+def _kept_in(tree: ast.AST) -> list[str]:
+    """The checks of assignments that a rewritten function calls."""
+    names = (each.id for each in ast.walk(tree) if isinstance(each, ast.Name))
+    return [name for name in names if name.startswith(_KEPT)]
 
 
 def _entry(cls: type[Own], name: str, space: dict[str, Any], state: Any) -> Any:
@@ -222,39 +288,57 @@ def _with_time(method: Any, at: Any, number: Any) -> Callable[..., float]:
     return entry
 
 
-@lru_cache(maxsize=1)
-def _overloads() -> tuple[Any, Any]:
-    """Compiled helpers: one checks each assignment to an attribute, one makes answers numbers."""
+_KEPT = "_kept_"
+"""What the names of checks of assignments begin with; the attribute follows."""
+
+
+def _rank(kind: Any) -> int:
+    """The place of a type among those of which each holds the values of those before it."""
+    kinds = _numba().types
+    order = (kinds.Boolean, kinds.Integer, kinds.Float)
+    return next((i for i, each in enumerate(order) if isinstance(kind, each)), len(order))
+
+
+@lru_cache
+def _kept(name: str) -> Any:
+    """A compiled helper that checks each assignment to an attribute."""
     numba = _numba()
     kinds, wrong = numba.types, numba.core.errors.TypingError
-    order = (kinds.Boolean, kinds.Integer, kinds.Float)
 
-    def rank(kind: Any) -> int:
-        return next((i for i, each in enumerate(order) if isinstance(kind, each)), len(order))
+    def kept(object_: Any, old: Any, new: Any) -> Any: ...
 
-    def kept(old: Any, new: Any) -> Any: ...
+    def kept_of(object_: Any, old: Any, new: Any) -> Callable[[Any, Any, Any], Any]:
+        if isinstance(object_, kinds.Record) and "_" not in object_.fields:
+            raise wrong(f"{name} is a field of an argument, which a method only reads")
+        if isinstance(old, kinds.Array):
+            raise wrong(f"an array keeps its shape: assign its elements with self.{name}[:] = …")
+        if _rank(new) > _rank(old):
+            raise wrong(f"self.{name}, which start() made {old}, becomes {new}")
+        return lambda object_, old, new: new  # noqa: ARG005
+
+    numba.extending.overload(kept, strict=False)(kept_of)
+    return kept
+
+
+@lru_cache(maxsize=1)
+def _overloads() -> Any:
+    """A compiled helper that makes answers numbers."""
+    numba = _numba()
+    kinds, wrong = numba.types, numba.core.errors.TypingError
 
     def number(answer: Any) -> Any: ...
-
-    def kept_of(old: Any, new: Any) -> Callable[[Any, Any], Any]:
-        if isinstance(old, kinds.Array):
-            raise wrong("an array keeps its shape: assign its elements with self.NAME[:] = …")
-        if rank(new) > rank(old):
-            raise wrong(f"an attribute that start() made {old} becomes {new}")
-        return lambda old, new: new  # noqa: ARG005
 
     def number_of(answer: Any) -> Callable[[Any], float]:
         if isinstance(answer, kinds.NoneType):
             return lambda answer: NOTHING  # noqa: ARG005
         if isinstance(answer, kinds.Optional):
             return lambda answer: NOTHING if answer is None else answer
-        if rank(answer) == len(order):
+        if not isinstance(answer, kinds.Boolean | kinds.Integer | kinds.Float):
             raise wrong(f"it gives {answer}, but must give a number or None")
         return lambda answer: answer
 
-    numba.extending.overload(kept, strict=False)(kept_of)
     numba.extending.overload(number, strict=False)(number_of)
-    return kept, number
+    return number
 
 
 def _methods(cls: type[Own]) -> dict[str, types.FunctionType]:
@@ -265,6 +349,16 @@ def _methods(cls: type[Own]) -> dict[str, types.FunctionType]:
     return {name: each for name, each in found.items() if isinstance(each, types.FunctionType)}
 
 
+_PLAIN = "a method without decorators: def NAME(self, …), called as self.NAME(…)"
+
+
+def _place(found: Any) -> str:
+    """File and line of what a name of a class is bound to."""
+    inner = (getattr(found, name, None) for name in ("fget", "func", "__func__"))
+    function = next((each for each in inner if each is not None), found)
+    return f"{line_of(function)}: " if isinstance(function, types.FunctionType) else ""
+
+
 @lru_cache(maxsize=64)
 def _used(cls: type[Own]) -> list[str]:
     """The attributes that its methods or the core read or write, and its timer."""
@@ -272,7 +366,15 @@ def _used(cls: type[Own]) -> list[str]:
     used = {*_read_of(cls), *(["timer"] if "on_timer" in methods else [])}
     for function in methods.values():
         tree = _tree(function)
+        if tree.decorator_list:
+            what = ast.unparse(tree.decorator_list[0])
+            place = line_of(inspect.unwrap(function))
+            raise _refused(cls, f"{place}: the decorator @{what}", _PLAIN)
         used |= {_attribute(each, tree.args.args[0].arg) for each in ast.walk(tree)}
+    for name in used:
+        each = inspect.getattr_static(cls, name, None)
+        if isinstance(each, property | functools.cached_property | staticmethod | classmethod):
+            raise _refused(cls, f"{_place(each)}{name} is a {type(each).__name__}", _PLAIN)
     return sorted(used - methods.keys() - {""})
 
 
@@ -285,9 +387,15 @@ def _attribute(node: ast.AST, own: str) -> str:
 
 def _tree(function: types.FunctionType) -> ast.FunctionDef:
     """The syntax tree of a method, with its line numbers in the file."""
+    function = inspect.unwrap(function)
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
+    if not isinstance(tree, ast.FunctionDef):
+        raise InputError(f"{line_of(function)}: a lambda cannot be compiled", allowed=_PLAIN)
     ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    holder = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+    for node in ast.walk(tree):  # names such as __gain are those of the class alone
+        if isinstance(node, ast.Attribute) and node.attr[:2] == "__" and node.attr[-2:] != "__":
+            node.attr = f"_{holder}{node.attr}"
     return tree
 
 
@@ -303,10 +411,9 @@ class _Rewriting(ast.NodeTransformer):
     """
 
     def __init__(
-        self, function: types.FunctionType, methods: Collection[str], texts: Mapping[str, str]
+        self, tree: ast.FunctionDef, methods: Collection[str], texts: Mapping[str, str]
     ) -> None:
-        tree = _tree(function)
-        self.own = tree.args.args[0].arg
+        self.own = tree.args.args[0].arg if methods else ""
         self.methods = methods
         self.texts = texts
         self.values = 0
@@ -329,25 +436,33 @@ class _Rewriting(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
-        if not _attribute(node.target, self.own):
+        if not _is_attribute(node.target):
             return node
         read = ast.copy_location(_read(node.target), node)
         value = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
         return self._assigned(node.target, value, node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
-        if not _attribute(node.target, self.own) or node.value is None:
+        if not _is_attribute(node.target) or node.value is None:
             return self.generic_visit(node)
         return self._assigned(node.target, self.visit(node.value), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
         targets = [each for target in node.targets for each in ast.walk(target)]
-        if not any(_attribute(each, self.own) and _stored(each) for each in targets):
+        if not any(_is_attribute(each) and _stored(each) for each in targets):
             return node
         first = self._value()
         made: list[ast.stmt] = [_at(node, ast.Assign([_name(first, ast.Store())], node.value))]
         return made + [s for each in node.targets for s in self._assigned(each, _name(first), node)]
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        if any(_is_attribute(each) and _stored(each) for each in ast.walk(node.target)):
+            value = self._value()
+            node.body = [*self._assigned(node.target, _name(value), node), *node.body]
+            node.target = ast.copy_location(_name(value, ast.Store()), node.target)
+        return node
 
     def _assigned(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         """The statements that assign the value to ``target``."""
@@ -358,13 +473,19 @@ class _Rewriting(ast.NodeTransformer):
             for each, part in zip(target.elts, parts, strict=True):
                 made += self._assigned(each, _name(part), node)
             return made
-        if _attribute(target, self.own):
-            value = ast.Call(_name("_kept"), [_read(target), value], [])
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            given = [_name(target.value.id), _read(target), value]
+            value = ast.Call(_name(f"{_KEPT}{target.attr}"), given, [])
         return [_at(node, ast.Assign([target], value))]
 
     def _value(self) -> str:
         self.values += 1
         return f"_value_{self.values}"
+
+
+def _is_attribute(node: ast.AST) -> bool:
+    """Whether a node is an attribute of something with a name."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
 
 
 def _stored(node: ast.AST) -> bool:

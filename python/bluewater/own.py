@@ -6,21 +6,22 @@ There are two kinds: queue disciplines (:class:`bluewater.aqm.Aqm`) and congesti
 
 from __future__ import annotations
 
-import ast
 import dis
 import inspect
 import linecache
 import sys
+import tomllib
 import traceback
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bluewater import _core
+import tomli_w
+
+from bluewater import _core, cut, sources
 from bluewater.errors import InputError, unknown
 from bluewater.files import read_text
 
@@ -148,6 +149,8 @@ class Own:
     """The attributes that the core reads after each call, beside ``timer``."""
     signals: ClassVar[Mapping[str, tuple[str, str]]] = {}
     compiled: ClassVar[bool] = False
+    constants_before: ClassVar[Mapping[str, str]] = {}
+    """Of a compiled class, the globals that its methods read, before any object was made."""
     timer: int = NEVER
 
 
@@ -176,18 +179,23 @@ def parameters(cls: type[Own]) -> dict[str, Parameter]:
     return {name: each for name, each in found.items() if isinstance(each, Parameter)}
 
 
-def _space(code: str, file: str, role: str) -> dict[str, Any]:
+def _space(code: str, file: str, role: str, folder: Path | None = None) -> dict[str, Any]:
     """Executes a file's text; returns the names that it defines."""
-    where = f"<{file} {sha256(code.encode()).hexdigest()[:8]}>"
-    linecache.cache[where] = (len(code), None, code.splitlines(keepends=True), where)
-    space: dict[str, Any] = {"__name__": f"bluewater_own_{sha256(code.encode()).hexdigest()[:16]}"}
     try:
-        exec(compile(code, where, "exec"), space)
+        return sources.execute(code, file, folder)
     except SyntaxError as error:
-        raise InputError(f"{file}:{error.lineno}: {error.msg}", key=role) from error
+        inner = error.filename or ""
+        where = _name_of(inner) if inner.startswith("<") else file
+        raise InputError(f"{where}:{error.lineno}: {error.msg}", key=role) from error
     except (Exception, SystemExit) as error:
         raise InputError(f"{_place(error, file)}: {_said(error)}", key=role) from error
-    return space
+
+
+def contained(code: str, file: str, role: str, folder: Path) -> str:
+    """A file's text with the modules beside it that it imports."""
+    sources.forget()
+    _space(code, file, role, folder)
+    return sources.whole(code)
 
 
 def role_of(code: str, file: str, name: str) -> str:
@@ -199,6 +207,11 @@ def role_of(code: str, file: str, name: str) -> str:
 @lru_cache(maxsize=64)
 def load(code: str, file: str, name: str, role: str = "aqm") -> type[Own]:
     """The class ``name`` of a file's text, for a key of a scenario."""
+    return _loaded(code, file, name, role)
+
+
+def _loaded(code: str, file: str, name: str, role: str) -> type[Own]:
+    """The class from a new execution of the text."""
     space = _space(code, file, role)
     kind, cls = base(role), space.get(name)
     if not (isinstance(cls, type) and issubclass(cls, kind)):
@@ -230,7 +243,7 @@ def _check_methods(cls: type[Own]) -> None:
     }
     for name, method in methods.items():
         if name.startswith("on_") and name not in cls.methods:
-            raise unknown(f"method at {_line_of(method)}:", name, cls.methods, key=cls.role)
+            raise unknown(f"method at {line_of(method)}:", name, cls.methods, key=cls.role)
         if name in cls.methods:
             _check_arguments(cls, name, method)
     for method in methods.values() if "on_timer" not in methods else ():
@@ -239,7 +252,7 @@ def _check_methods(cls: type[Own]) -> None:
         }
         if "timer" in set_here:
             raise InputError(
-                f"{_line_of(method)}: {method.__name__} sets timer, but there is no on_timer",
+                f"{line_of(method)}: {method.__name__} sets timer, but there is no on_timer",
                 key=cls.role,
                 hint=f"def on_timer({_given(cls, 'on_timer')}): is called when the timer expires",
             )
@@ -257,13 +270,13 @@ def _check_arguments(cls: type[Own], name: str, method: FunctionType) -> None:
         inspect.signature(method).bind(*given)
     except TypeError as error:
         raise InputError(
-            f"{_line_of(method)}: {name}{inspect.signature(method)} cannot be called",
+            f"{line_of(method)}: {name}{inspect.signature(method)} cannot be called",
             key=cls.role,
             hint=f"def {name}({_given(cls, name)}):",
         ) from error
 
 
-def _line_of(method: FunctionType) -> str:
+def line_of(method: FunctionType) -> str:
     """File and line of a method."""
     code = method.__code__
     return f"{_name_of(code.co_filename)}:{code.co_firstlineno}"
@@ -284,13 +297,12 @@ def canonical(
 def made(code: str, file: str, name: str, settings: Mapping[str, str], role: str = "aqm") -> Any:
     """Returns a function that makes objects with their parameters, not started yet.
 
-    The text is executed anew for each object, so that no state of the class or module passes from
-    one run to the next. A compiled class is executed once: compiling takes long, and freezes the
-    module's values.
+    The text is executed anew for each run, so that no state of the class or module passes from one
+    run to the next.
     """
-    cls = load(code, file, name, role)
-    if not cls.compiled:
-        cls = load.__wrapped__(code, file, name, role)
+    cls = _loaded(code, file, name, role)
+    if cls.compiled:
+        cls.constants_before = cut.frozen(cls)
     values = _values(cls, settings)
 
     def make() -> Own:
@@ -328,7 +340,7 @@ def failure(error: BaseException, object_: Own, method: str, seconds: float) -> 
     frames = "".join(traceback.format_list(_own(error)))
     defined = getattr(type(object_), method, None)
     # A method that returned no decision has ended: name the line where it begins.
-    begins = _line_of(defined) if isinstance(defined, FunctionType) else name
+    begins = line_of(defined) if isinstance(defined, FunctionType) else name
     told = OwnError(
         f"{_place(error, begins)}: {name}.{method} at {seconds:.9f} s: {_said(error)}",
         hint=f"it was called like this:\n{frames.rstrip()}" if frames else None,
@@ -382,7 +394,8 @@ def text(own: type[Own] | str) -> tuple[str, str, str]:
             "not the name of a class", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
         )
     code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
-    return code, Path(file).name, cls_name
+    path = Path(file)
+    return contained(code, path.name, "aqm", path.parent), path.name, cls_name
 
 
 def entry(name: str) -> dict[str, Any]:
@@ -423,6 +436,37 @@ def named(table: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**table, **changed}
 
 
+def with_texts(text: str, origin: str) -> str:
+    """A scenario whose classes contain what they use, as far as it is known.
+
+    This is known of a class in a file from its first execution, of others from their last one. What
+    cannot be read or executed stays as it is.
+    """
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    changed = False
+    for each, role in (("queue", "aqm"), ("traffic", "transport")):
+        for part in table.get(each, ()) if isinstance(table.get(each), list) else ():
+            file, _, _ = str(part.get(role, "")).removeprefix(LANGUAGE).rpartition(":")
+            code = part.get("code")
+            if not str(part.get(role, "")).startswith(LANGUAGE) or not file:
+                continue
+            if isinstance(code, str):
+                whole = sources.whole(code)
+            else:
+                path = Path(origin).parent / file
+                try:
+                    code = path.read_text(encoding="utf-8-sig")
+                    whole = contained(code, path.name, role, path.parent)
+                except (OSError, ValueError):
+                    continue
+            if whole != code:
+                part["code"], changed = whole, True
+    return tomli_w.dumps(table) if changed else text
+
+
 def _written(part: Any, role: str) -> Any:
     cls = part.get(role) if isinstance(part, dict) else None
     return {**part, **keys(cls, role)} if isinstance(cls, type) else part
@@ -433,14 +477,28 @@ def keys(cls: type, role: str = "aqm") -> dict[str, str]:
 
     The text has the class and everything that it uses at the top level of its file or notebook
     cell: imports, constants, functions, other classes. It leaves out the rest of the script, which
-    may be what runs the scenario.
+    may be what runs the scenario. A class that its text does not give is refused: a global or an
+    attribute of the class was changed since.
     """
+    folder = Path()
     try:
         module = sys.modules[cls.__module__]
-        source, file = inspect.getsource(module), Path(inspect.getsourcefile(module) or "").name
+        source, path = inspect.getsource(module), Path(inspect.getsourcefile(module) or "")
+        file, folder = path.name, path.parent
     except (OSError, TypeError, KeyError):  # a notebook has no file
         source, file = f"from {_BASES[role][0]} import *\n\n\n{_cell(cls, role)}", "notebook.py"
-    return {role: f"{LANGUAGE}{file}:{cls.__name__}", "code": _closure(source, cls.__name__, role)}
+    try:
+        code = contained(cut.closure(source, cls.__name__, role), file, role, folder)
+        cut.compare(cls, _space(code, file, role)[cls.__name__])
+    except cut.DifferenceError as error:
+        raise error.told(cls, role) from None
+    except InputError as error:
+        name = getattr(error.__cause__, "name", None)
+        live = vars(sys.modules.get(cls.__module__, sys))
+        if not isinstance(error.__cause__, NameError) or name not in live:
+            raise
+        raise cut.DifferenceError(name, live[name], None).told(cls, role) from None
+    return {role: f"{LANGUAGE}{file}:{cls.__name__}", "code": code}
 
 
 def _cell(cls: type, role: str) -> str:
@@ -459,44 +517,3 @@ def _cell(cls: type, role: str) -> str:
         allowed="a class in a file, a class in a notebook's cell with its own methods, or "
         "python:FILE:CLASS",
     )
-
-
-def _closure(source: str, name: str, role: str) -> str:
-    """The statements at a file's top level that ``name`` needs, in the file's order."""
-    body = ast.parse(source).body
-    homes = {bound: node for node in body for bound in _bound(node)}
-    if name not in homes:
-        raise InputError(
-            f"the class {name} is not at the top level of its file or cell",
-            key=role,
-            allowed="a class at the top level of a file",
-        )
-    wanted, open_ = {node for bound, node in homes.items() if bound == "*"}, [name]
-    while open_:
-        node = homes.get(open_.pop())
-        if node is not None and node not in wanted:
-            wanted.add(node)
-            open_ += [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-    future = "from __future__ import annotations\n\n"
-    return future + "\n\n".join(_text_of(source, each) for each in body if each in wanted) + "\n"
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement defines."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [(each.asname or each.name).split(".")[0] for each in node.names]
-    if isinstance(node, ast.ClassDef | ast.FunctionDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [
-        each.id
-        for target in targets
-        if target is not None
-        for each in ast.walk(target)
-        if isinstance(each, ast.Name)
-    ]
-
-
-def _text_of(source: str, node: ast.stmt) -> str:
-    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])

@@ -172,7 +172,7 @@ def test_what_a_compiled_method_does_wrong_ends_the_run(
     [
         (
             {"body": "self.seen += 0.5"},
-            r"own\.py:20: an attribute that start\(\) made int64 becomes float64",
+            r"own\.py:20: self\.seen, which start\(\) made int64, becomes float64",
         ),
         ({"start": "self.names = {}", "body": "self.names[0] = 1"}, r"self\.names is dict"),
         ({"body": "self.late = 1"}, r"self\.late is not there"),
@@ -198,3 +198,105 @@ def test_without_numba_the_error_says_what_to_do(
     with pytest.raises(bluewater.ScenarioError, match="compiled = True needs Numba") as error:
         bluewater.run(table(own(tmp_path)))
     assert "pip install 'bluewater[numba]'" in str(error.value.hint)
+
+
+FORMS = """
+import functools
+import numpy as np
+from bluewater.control import Controller
+
+LIMIT = np.array([4])
+STARTS = []
+
+def shrink(c):
+    c.n = c.n * 0.75
+
+def doubled(method):
+    @functools.wraps(method)
+    def both(self, a):
+        method(self, a)
+        method(self, a)
+    return both
+
+class Own(Controller):
+    compiled = True
+    signals = {{"n": ("packets", "its window")}}
+
+    def start(self, s):
+        self.mtu, self.cwnd, self.n, self.__gain = s.mtu, float(s.initial_window), 10, 0.5
+        STARTS.append(1)
+        {start}
+
+    @property
+    def packets(self):
+        return self.cwnd / self.mtu
+
+    def on_ack(self, a):
+        self.n += 1
+        self.cwnd = float(self.n * self.mtu)
+
+    {extra}
+
+    {before}
+    def on_congestion(self, c):
+        self.n = int(self.n * self.__gain) + LIMIT[0]
+        {body}
+        self.cwnd = float(self.n * self.mtu)
+"""
+
+
+def formed(start: str = "", extra: str = "", before: str = "", body: str = "") -> dict[str, Any]:
+    code = FORMS.format(start=start, extra=extra, before=before, body=body)
+    network = {"preset": "dumbbell", "rate": "10mbit"}
+    traffic = {"transport": "python:own.py:Own", "code": code, "flows": 2}
+    queue = {"aqm": "droptail", "buffer": "20p"}
+    return {"duration": "2s", "network": network, "queue": [queue], "traffic": [traffic]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"body": "self.cwnd = self.packets"}, r"own\.py:28: packets is a property; allowed: a"),
+        ({"before": "@doubled"}, r"own\.py:38: the decorator @doubled; allowed: a method without"),
+        ({"body": "shrink(self)"}, r"own\.py:10: self\.n, which start\(\) made int64, becomes"),
+        ({"body": "me = self; me.n = 0.5"}, r"own\.py:41: self\.n, which .* becomes float64"),
+        ({"body": "for self.n in (1.5, 2.5): pass"}, r"own\.py:41: self\.n, which .* float64"),
+        ({"body": "c.lost = 5"}, r"own\.py:41: lost is a field of an argument"),
+        ({"start": "self.n = np.zeros(1)"}, r"self\.n is an array; allowed: one number"),
+        ({"start": "self.n = 'many'"}, r"self\.n is a text; allowed: one number"),
+        ({"extra": "on_lost = lambda self, l: None"}, r"own\.py:36: a lambda cannot be compiled"),
+        ({"start": "LIMIT[0] = 9"}, r"start\(\) changes LIMIT, which its methods read"),
+    ],
+)
+def test_what_would_decide_otherwise_is_refused(keys: dict[str, str], told: str) -> None:
+    with pytest.raises(bluewater.ScenarioError, match=told):
+        bluewater.Scenario(formed(**keys))
+
+
+def test_state_of_a_module_does_not_go_into_the_next_run() -> None:
+    scenario = formed(start="self.n += 5 * len(STARTS)")
+    plain = {**scenario, "traffic": [dict(scenario["traffic"][0])]}
+    plain["traffic"][0]["code"] = plain["traffic"][0]["code"].replace("True", "False", 1)
+    hashes = {bluewater.run(each).decision_hash for each in (scenario, scenario, plain)}
+    assert len(hashes) == 1
+
+
+def test_modules_with_globals_of_one_name_keep_their_own(tmp_path: Path) -> None:
+    base = "from bluewater.control import Controller\nGAIN = 0.25\ndef grown(x): return x * GAIN\n"
+    base += "class Base(Controller):\n    compiled = {compiled}\n"
+    base += (
+        "    def start(self, s):\n        self.mtu, self.cwnd = s.mtu, float(s.initial_window)\n"
+    )
+    base += "    def on_ack(self, a):\n        self.cwnd += grown(self.mtu * a.acked / self.cwnd)\n"
+    own = "from base import Base, grown\nGAIN = 0.9\nclass Own(Base):\n"
+    own += "    def on_congestion(self, c):\n"
+    own += "        self.cwnd = max(self.cwnd * GAIN, grown(8.0 * self.mtu))\n"
+    (tmp_path / "own.py").write_text(own, "utf-8")
+    hashes = set()
+    for compiled in (True, False):
+        (tmp_path / "base.py").write_text(base.format(compiled=compiled), "utf-8")
+        scenario = formed()
+        del scenario["traffic"][0]["code"]
+        scenario["traffic"][0]["transport"] = f"python:{tmp_path / 'own.py'}:Own"
+        hashes.add(bluewater.run(scenario).decision_hash)
+    assert len(hashes) == 1

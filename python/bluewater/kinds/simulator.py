@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import tomli_w
 
-from bluewater import _core
+from bluewater import _core, sources
 from bluewater.errors import InputError
 from bluewater.files import apart, check_text
 from bluewater.kinds.kind import Kind, Prepared
-from bluewater.own import named
+from bluewater.own import LANGUAGE, named, with_texts
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
 from bluewater.results.writer import Writer
@@ -48,7 +48,7 @@ class Simulation(Prepared):
     _newest: ClassVar[Callable[[], Simulation | None]] = lambda: None
 
     def __init__(self, text: str, origin: str) -> None:
-        built, self._took = _build(text, origin)
+        built, self._took = _built(text, origin)
         super().__init__(KIND, built.canonical, origin)
         self._built = [built]
         # Only the newest scenario keeps its simulation, a megabyte: there may be many scenarios.
@@ -102,7 +102,28 @@ class Simulation(Prepared):
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
-        return Result.of(built.run(progress, **journal), began, built.captures)
+        with sources.running():
+            outcome = built.run(progress, **journal)
+        return Result.of(outcome, began, built.captures)
+
+
+def _built(text: str, origin: str) -> tuple[_core.Prepared, float]:
+    """The simulation of a scenario that contains all that its classes use."""
+    if LANGUAGE not in text:
+        return _build(text, origin)
+    began = time.perf_counter()
+    found = with_texts(text, origin)
+    sources.forget()
+    try:
+        built, _ = _build(found, origin)
+    except _core.ScenarioError:
+        if found != text:
+            _build(text, origin)  # names the line
+        raise
+    whole = with_texts(built.canonical, origin)
+    if whole != built.canonical:
+        built, _ = _build(whole, origin)
+    return built, time.perf_counter() - began
 
 
 def _build(text: str, origin: str) -> tuple[_core.Prepared, float]:
