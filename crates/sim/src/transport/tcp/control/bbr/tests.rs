@@ -86,7 +86,7 @@ fn acknowledgements_in_bursts_run_ahead() {
 fn what_came_before_a_pause_does_not_run_ahead() {
     let extra = |restart: fn(&mut Aggregation, u64)| {
         let mut ahead = Aggregation::default();
-        let mut acked = |ahead: &mut Aggregation, ms: u64, newly, round| {
+        let acked = |ahead: &mut Aggregation, ms: u64, newly, round| {
             let sample = Sample { now: ms * 1_000_000, newly, ..Sample::default() };
             ahead.update(&sample, 200.0, 1e-5, round, 10);
         };
