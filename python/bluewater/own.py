@@ -12,6 +12,8 @@ import linecache
 import sys
 import tomllib
 import traceback
+from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -26,7 +28,7 @@ from bluewater.errors import InputError, unknown
 from bluewater.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
 LANGUAGE = "python:"
 """Prefix of the name of a user's class: ``python:FILE:CLASS``."""
@@ -229,23 +231,56 @@ def _loaded(code: str, file: str, name: str, role: str) -> type[Own]:
         called = f"{kind.__module__}.{kind.__name__}"
         raise unknown(f"subclass of {called} in {file}:", name, own, key=role)
     _check_methods(cls)
+    _check_declared(cls)
     return cls
+
+
+def _check_declared(cls: type[Own]) -> None:
+    """Refuses parameters and signals that cannot be what they are declared as."""
+    for name in parameters(cls):
+        if name in (*cls.outputs, *cls.methods, "timer", "signals", "compiled", "start"):
+            raise InputError(
+                f"the parameter {name} of {cls.__name__} has the name of what the class decides",
+                key=cls.role,
+                hint=f"give it another name, such as first_{name}",
+            )
+    signals: Any = cls.signals
+    table = isinstance(signals, Mapping)
+    for name, told in signals.items() if table else [("signals", signals)]:
+        texts = (name, *told) if isinstance(told, tuple | list) else ()
+        if not table or [type(each) for each in texts] != [str, str, str]:
+            raise InputError(
+                f"the signal {name!r} of {cls.__name__} is declared as {told!r}",
+                key=cls.role,
+                allowed='signals = {"NAME": ("UNIT", "MEANING")}',
+            )
 
 
 def _check_methods(cls: type[Own]) -> None:
     """Refuses methods that are never called, and a timer without ``on_timer``."""
-    methods = {
+    found = {
         name: each
-        for base in cls.__mro__
+        for base in reversed(cls.__mro__)
         if issubclass(base, Own) and not is_base(base)
         for name, each in vars(base).items()
-        if isinstance(each, FunctionType)
     }
-    for name, method in methods.items():
+    methods = {name: each for name, each in found.items() if isinstance(each, FunctionType)}
+    for name, each in found.items():
+        method = getattr(each, "__func__", each)
+        where = line_of(method) if isinstance(method, FunctionType) else cls.__name__
         if name.startswith("on_") and name not in cls.methods:
-            raise unknown(f"method at {line_of(method)}:", name, cls.methods, key=cls.role)
+            error = unknown(f"method at {where}:", name, cls.methods, key=cls.role)
+            if name == "on_start":
+                error.hint = "did you mean 'start'?"
+            raise error
         if name in cls.methods:
-            _check_arguments(cls, name, method)
+            if not isinstance(each, FunctionType):
+                raise InputError(
+                    f"{where}: {name} is a {type(each).__name__}",
+                    key=cls.role,
+                    allowed=f"def {name}({_given(cls, name)}):",
+                )
+            _check_arguments(cls, name, each)
     for method in methods.values() if "on_timer" not in methods else ():
         set_here = {
             each.argval for each in dis.get_instructions(method) if each.opname == "STORE_ATTR"
@@ -332,9 +367,25 @@ def _values(cls: type[Own], settings: Mapping[str, str]) -> list[tuple[str, Any,
     return values
 
 
+_interrupts: list[BaseException] = []
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Raises Ctrl-C in a method as such, where it would appear as an error of the scenario."""
+    _interrupts.clear()
+    try:
+        yield
+    except ValueError:
+        if _interrupts:
+            raise _interrupts.pop() from None
+        raise
+
+
 def failure(error: BaseException, object_: Own, method: str, seconds: float) -> BaseException:
     """The error that ends a run whose class raised, with file, line and the packet's time."""
     if not isinstance(error, Exception | SystemExit):
+        _interrupts.append(error)
         return error  # Ctrl-C
     name = type(object_).__name__
     frames = "".join(traceback.format_list(_own(error)))
@@ -379,6 +430,21 @@ def _place(error: BaseException, otherwise: str) -> str:
     return f"{_name_of(own[-1].filename)}:{own[-1].lineno}"
 
 
+def split(name: str, key: str) -> tuple[str, str]:
+    """File and class of ``python:FILE:CLASS``."""
+    file, _, cls = name.removeprefix(LANGUAGE).rpartition(":")
+    if not (name.startswith(LANGUAGE) and file and cls):
+        small = f"{LANGUAGE}{name[len(LANGUAGE) :]}"
+        raise InputError(
+            "not the name of a class",
+            key=key,
+            value=name,
+            allowed=f"{LANGUAGE}FILE:CLASS",
+            hint=None if name.startswith(LANGUAGE) else f"did you mean '{small}'?",
+        )
+    return file, cls
+
+
 def text(own: type[Own] | str) -> tuple[str, str, str]:
     """The source text of a class, the name of its file, and the class's name.
 
@@ -388,11 +454,7 @@ def text(own: type[Own] | str) -> tuple[str, str, str]:
         role = getattr(own, "role", "aqm")
         written = keys(own, role)
         return written["code"], written[role].split(":")[1], own.__name__
-    file, _, cls_name = own.removeprefix(LANGUAGE).rpartition(":")
-    if not file:
-        raise InputError(
-            "not the name of a class", key="aqm", value=own, allowed=f"{LANGUAGE}FILE:CLASS"
-        )
+    file, cls_name = split(own if own.lower().startswith(LANGUAGE) else f"{LANGUAGE}{own}", "aqm")
     code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
     path = Path(file)
     return contained(code, path.name, "aqm", path.parent), path.name, cls_name

@@ -18,6 +18,7 @@ from bluewater.control import PERSISTENT, TIMEOUT, Controller, inf, integer, num
 from bluewater.control import random as uniform
 from bluewater.errors import InputError
 from bluewater.own import entry
+from bluewater.plots.run import panels
 from bluewater.results import remarks
 from bluewater.study.scenarios.scenario import Scenario
 
@@ -192,13 +193,34 @@ class Stays(Reno):
         self.cwnd = max(self.cwnd / 2, 3 * self.mtu)
 
 
+class Ticks(Reno):
+    def start(self, s: Any) -> None:
+        Reno.start(self, s)
+        self.timer = s.now + 10**7
+
+    def on_timer(self, now: int) -> None:
+        self.cwnd, self.timer = self.cwnd + self.mtu, now + 10**7
+
+
+class Starts(Controller):
+    def start(self, s: Any) -> None:
+        self.cwnd = 1.0
+
+
+class Missing(Reno):
+    signals: ClassVar = {"queued": ("packets", "It is never set.")}
+
+
 @pytest.mark.parametrize(
     ("cls", "law", "said"),
     [
         (Raises, "works", "Raises.on_congestion at "),
-        (Dice, "determinism", "operation "),
+        (Dice, "determinism", r"connection \d at .* s: window in bytes \d.* first, \d.* then"),
         (Small, "bounded", "on_congestion at .* leaves a window of 750.0 bytes"),
         (Grows, "growth", "on_ack at .* opens the window from "),
+        (Ticks, "growth", "on_timer at .* opens the window from "),
+        (Starts, "bounded", r"start\(\) leaves a window of 1.0 bytes"),
+        (Missing, "works", "'Missing' object has no attribute 'queued'"),
         (Stays, "persistent", r"on_congestion at .* leaves a window of \d+"),
     ],
 )
@@ -444,6 +466,28 @@ def test_an_endless_window_is_held_in_bounds(tmp_path: Path) -> None:
             r"own\.py:3: Own\.start at 0\.0+ s: AttributeError: .* a start has .*mtu",
         ),
         ("x = ", r"own\.py:1: invalid syntax"),
+        (
+            "from bluewater.control import *\nclass Own(Controller):\n  cwnd = number(9, 'Own.')",
+            "the parameter cwnd of Own has the name of what the class decides",
+        ),
+        (
+            "from bluewater.control import *\nclass Own(Controller):\n  signals = {'cwnd': 'b'}",
+            r"the signal 'cwnd' of Own is declared as 'b'; allowed: signals = \{",
+        ),
+        (
+            "from bluewater.control import *\nclass Own(Controller):\n  def on_start(self): pass",
+            r"unknown method at .*own\.py:3: 'on_start'(.|\n)*did you mean 'start'",
+        ),
+        (
+            "from bluewater.control import *\nclass Own(Controller):\n"
+            "  @staticmethod\n  def on_los(l): pass",
+            r"unknown method at .*own\.py:3: 'on_los'",
+        ),
+        (
+            "from bluewater.control import *\nclass Own(Controller):\n"
+            "  @staticmethod\n  def on_lost(l): pass",
+            r"own\.py:3: on_lost is a staticmethod; allowed: def on_lost\(self, l\)",
+        ),
     ],
 )
 def test_what_is_no_controller_is_an_error_before_the_run(
@@ -507,3 +551,33 @@ def test_a_sweep_and_a_comparison_take_it(tmp_path: Path, cli: Cli) -> None:
 def test_it_is_explained(tmp_path: Path) -> None:
     told = entry(own(tmp_path))
     assert [each["name"] for each in told["parameters"]] == ["beta"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("python::Own", None), ("Python:own.py:Own", "'python:own.py:Own'"), ("python:own.py", None)],
+)
+def test_what_is_no_name_of_a_class_is_refused(name: str, hint: str | None) -> None:
+    with pytest.raises(InputError, match="not the name of a class") as caught:
+        bluewater.Scenario(table(name))
+    assert hint is None or hint in str(caught.value.hint)
+
+
+def test_ctrl_c_in_start_is_ctrl_c() -> None:
+    code = "from bluewater.control import Controller\nclass Own(Controller):\n"
+    code += "    def start(self, s): raise KeyboardInterrupt\n"
+    with pytest.raises(KeyboardInterrupt):
+        bluewater.Scenario(table("python:own.py:Own", code=code))
+
+
+def test_signals_are_drawn_in_their_unit_and_meaning(tmp_path: Path) -> None:
+    code = "from bluewater.control import Controller\nclass Own(Controller):\n"
+    code += "    signals = {'wait': ('s', 'Time in the queue.')}\n"
+    code += "    def start(self, s): self.cwnd, self.wait = 9e3, 0.0\n"
+    code += "    def on_ack(self, a): self.wait = (a.rtt - a.min_rtt) / 1e9\n"
+    measure = {"control": True, "interval": "100ms"}
+    whole = {**table("python:own.py:Own", code=code), "measure": measure}
+    drawn = {each.title: each for each in panels(bluewater.run(whole))}
+    panel = next(each for title, each in drawn.items() if title.endswith(": wait"))
+    assert " ".join(panel.y.label.split()) == "wait: Time in the queue (ms)"
+    assert max(panel.points["y"].to_list()) > 1

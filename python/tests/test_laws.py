@@ -94,7 +94,7 @@ class Coin(Aqm):
         (Raises, "works", r"Raises\.on_arrival .* ZeroDivisionError"),
         (Infinite, "signals", "p = inf at "),
         (Above, "signals", r"p = 1\.2000.* at "),
-        (Dice, "determinism", "operation .* gave .*, and .* the first time"),
+        (Dice, "determinism", r"operation \d+: .*drops and marks \[.*\] first, \[.*\] then"),
         (Shared, "copy", "operation "),
         (Calendar, "start", "operation "),
         (Twins, "copy", "operation "),

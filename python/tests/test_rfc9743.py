@@ -19,7 +19,7 @@ from bluewater.errors import InputError
 from bluewater.lab import criteria
 from bluewater.lab.making import make_all
 from bluewater.results.store import Store
-from bluewater.study.rfc9743 import cells, measures, rules, suite
+from bluewater.study.rfc9743 import card, cells, measures, rules, suite
 from bluewater.study.rfc9743.cells import Reading, Setting, Verdict, View
 from bluewater.study.rfc9743.paths import Path as Route
 from bluewater.study.rfc9743.paths import grid
@@ -541,3 +541,25 @@ def test_only_this_suite_has_a_candidate(cli: Cli) -> None:
 def test_a_class_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         criteria.planned("nosuch.py:Mine", "quick", None)
+
+
+def test_a_class_that_fails_names_cause_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "from bluewater.control import Controller\nclass Fails(Controller):\n"
+    text += "    def start(self, s): self.cwnd = 1 / (s.mtu - s.mtu)\n"
+    (tmp_path / "fails.py").write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"fails\.py:3: Fails\.start .* ZeroDivisionError"):
+        criteria.planned("fails.py:Fails", "quick", None)
+    with pytest.raises(InputError, match="no congestion controller ''"):
+        criteria.planned("", "quick", None)
+
+
+def test_candidates_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    places = []
+    for transport in ("python:one.py:Own", "python:two.py:Own", "python:one.py:Own"):
+        planned = suite.Plan(candidate(transport), "quick", (1,), (), ())
+        places.append(card.write(suite.judge(planned, Store(tmp_path)), tmp_path))
+    assert places[0] == places[2] == tmp_path / "rfc9743-Own"
+    assert places[1].name.startswith("rfc9743-Own-")

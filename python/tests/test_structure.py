@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 LAYERS = (
     {"_core", "text"},
     {"errors"},
-    {"files"},
-    {"arguments", "own", "programs", "units"},
+    {"files", "sources"},
+    {"arguments", "cut", "programs", "units"},
+    {"own"},
     {"aqm", "control"},
     {"compiled", "handover", "laws"},
     {"results"},

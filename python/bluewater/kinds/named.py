@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater.files import check
-from bluewater.own import LANGUAGE
+from bluewater.own import LANGUAGE, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,8 @@ def check_files(table: Mapping[str, Any], origin: str) -> None:
         last = key.rpartition(".")[2]
         if last in _KEYS:
             check(folder / value, key=key)
-        elif last in ("aqm", "transport") and value.startswith(LANGUAGE):
-            check(folder / value.removeprefix(LANGUAGE).rpartition(":")[0], key=key)
+        elif last in ("aqm", "transport") and value.lower().startswith(LANGUAGE):
+            check(folder / split(value, key)[0], key=key)
 
 
 def _texts(value: Any, key: str) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from bluewater import _core, sources
 from bluewater.errors import InputError
 from bluewater.files import apart, check_text
 from bluewater.kinds.kind import Kind, Prepared
-from bluewater.own import LANGUAGE, named, with_texts
+from bluewater.own import LANGUAGE, named, uninterrupted, with_texts
 from bluewater.results.exports import pcapng
 from bluewater.results.result import Result
 from bluewater.results.writer import Writer
@@ -129,7 +129,8 @@ def _built(text: str, origin: str) -> tuple[_core.Prepared, float]:
 def _build(text: str, origin: str) -> tuple[_core.Prepared, float]:
     """The simulation, and the time to build it, s."""
     began = time.perf_counter()
-    return _core.Prepared(text, origin), time.perf_counter() - began
+    with uninterrupted():
+        return _core.Prepared(text, origin), time.perf_counter() - began
 
 
 def seeded(text: str, seed: int) -> str:

@@ -28,16 +28,12 @@ def planned(name: str | None, size: str, seeds: tuple[int, ...] | None) -> Plan:
     """
     if size not in SIZES:
         raise unknown("size", size, SIZES, key="--size")
-    chosen = candidate(name or DEFAULT)
+    chosen = candidate(DEFAULT if name is None else name)
     try:
         return suite.plan(chosen, size, seeds or SEEDS)
     except ScenarioError as error:
         raise InputError(
-            error.problem,
-            key="--candidate",
-            value=name,
-            allowed=error.allowed,
-            hint=error.hint,
+            error.problem, key="--candidate", value=name, allowed=error.allowed, hint=error.hint
         ) from error
 
 

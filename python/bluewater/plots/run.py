@@ -117,10 +117,16 @@ def _control(result: Result) -> list[Drawable]:
         if rates["pacing_bps"].null_count() < rates.height:
             shown.append(_over_phases(f"{title}: rate", rates, lines, "Mbit/s", shades))
     signals = result.load("control_signals")
+
+    def told_by(group: str) -> Mapping[str, Mapping[str, str]]:
+        spec = _spec(result, "traffic", "name", group)
+        return told_signals(spec.get("transport", ""), spec.get("code", ""), "transport")
+
     for own in signals.partition_by("flow", "signal", maintain_order=True):
         group, flow, signal = (own[name][0] for name in ("group", "flow", "signal"))
         points = own.select(x="time_s", y="value", line=pl.lit(signal)).drop_nulls()
-        shown.append(Drawable(f"{group}, flow {flow}: {signal}", points, Scale(signal)))
+        title = f"{group}, flow {flow}: {signal}"
+        shown.append(over_time(title, points, signal, told_by(group)))
     return shown
 
 
@@ -199,7 +205,7 @@ def over_time(
     if what and not unit and not what[0].isdigit():  # a signal of 0 or 1
         unit = "number"
     # A name such as CAKE's `sparse` does not explain itself.
-    words = f"{signal}: {what}" if what else signal
+    words = f"{signal}: {what.removesuffix('.')}" if what else signal
     label = textwrap.fill(f"{words} ({unit})" if unit else words, _ACROSS)
     brief = f"{signal} ({unit})" if unit else signal
     shown = points.with_columns(y=factor * pl.col("y"))
@@ -217,16 +223,17 @@ def _signals(series: pl.DataFrame) -> list[str]:
 
 
 @cache
-def told_signals(aqm: str, code: str = "") -> Mapping[str, Mapping[str, str]]:
-    """Unit and meaning of each signal of a discipline, and of the filter in front of it.
+def told_signals(aqm: str, code: str = "", role: str = "aqm") -> Mapping[str, Mapping[str, str]]:
+    """Unit and meaning of each signal of a discipline, with the filter in front, or of a class.
 
     Args:
         aqm: Its name; ``python:FILE:CLASS`` for your own class.
         code: The text of that class.
+        role: The key that names it: ``transport`` for a controller.
     """
     if code:
         file, _, name = aqm.removeprefix(LANGUAGE).rpartition(":")
-        own = load(code, file, name).signals
+        own = load(code, file, name, role).signals
         return {signal: {"unit": unit, "doc": doc} for signal, (unit, doc) in own.items()}
     entries = {each["name"]: each["signals"] for each in _core.catalog()["aqms"]}
     return {each["name"]: each for name in ("red-pd", aqm) for each in entries.get(name, ())}
@@ -234,9 +241,14 @@ def told_signals(aqm: str, code: str = "") -> Mapping[str, Mapping[str, str]]:
 
 def _told(result: Result, queue: str) -> Mapping[str, Mapping[str, str]]:
     """Unit and meaning of each signal of the discipline at a run's queue."""
-    specs = tomllib.loads(result.scenario).get("queue", [])
-    own: dict[str, Any] = next((each for each in specs if each.get("link") == queue), {})
+    own = _spec(result, "queue", "link", queue)
     return told_signals(own.get("aqm", str(result.summary["aqm"])), own.get("code", ""))
+
+
+def _spec(result: Result, part: str, key: str, name: str) -> dict[str, Any]:
+    """The queue or the group of traffic of this name in a run's scenario."""
+    specs = tomllib.loads(result.scenario).get(part, [])
+    return next((each for each in specs if each.get(key) == name), {})
 
 
 def _on_one_axis(panels: Sequence[Drawable]) -> list[Drawable]:

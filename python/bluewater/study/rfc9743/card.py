@@ -7,16 +7,15 @@ import io
 import json
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater.files import write_text
 from bluewater.study.rfc9743.cells import Verdict
 from bluewater.study.rfc9743.suite import NAME
-from bluewater.text import number
+from bluewater.text import number, other
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bluewater.study.rfc9743.cells import Reading
     from bluewater.study.rfc9743.suite import Row, Scorecard
 
@@ -89,8 +88,14 @@ def to_json(card: Scorecard) -> dict[str, Any]:
 
 
 def folder(card: Scorecard, out: Path) -> Path:
-    """Where a candidate's scorecard is kept."""
-    return out / f"{NAME}-{re.sub(r'[^A-Za-z0-9._-]+', '-', card.plan.candidate.name)}"
+    """Where a candidate's scorecard is kept: not in the folder of another one of this name."""
+    candidate = card.plan.candidate
+    place = out / f"{NAME}-{re.sub(r'[^A-Za-z0-9._-]+', '-', candidate.name)}"
+    try:
+        held = json.loads((place / "scorecard.json").read_text("utf-8"))["transport"]
+    except (OSError, ValueError, KeyError):
+        return place
+    return place if held == candidate.transport else Path(f"{place}{other(candidate.transport)}")
 
 
 def write(card: Scorecard, out: Path) -> Path:

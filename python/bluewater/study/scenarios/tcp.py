@@ -65,6 +65,8 @@ def preset(name: str, transport: str) -> dict[str, Any]:
 @cache
 def _takes(transport: str, name: str) -> bool:
     """Whether the core knows the preset for a transport."""
+    if transport.startswith(OWN):
+        return True
     group = {"transport": transport, "preset": name, "ecn": True}
     try:
         Scenario(
