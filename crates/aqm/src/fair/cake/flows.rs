@@ -58,7 +58,7 @@ enum State {
     Decaying,
 }
 
-/// Who has the queues of a set.
+/// The flows that have the queues of a set.
 #[derive(Clone, Copy, Default, Debug)]
 struct Set {
     /// By which the flow of each queue is known.
@@ -132,8 +132,8 @@ pub(super) struct Flows {
     pub(super) counts: [u32; 3],
     /// What a flow alone gets in a round, in 1/65536 bytes.
     pub(super) quantum: i64,
-    /// The last load that a share was asked for, and the share: mostly the next one is the same, and a division
-    /// is long.
+    /// The load of the last division into shares, and the share. Mostly the next load is the same, and a division
+    /// takes long.
     last_share: (u16, i64),
     /// Bulk flows of each host, as sender and as receiver; of none where that does not count.
     bulk_of: [Box<[u16]>; 2],
@@ -400,8 +400,8 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Sets of few tags, so that several queues have one, taken or not: the queue is that which a search from
-    /// queue to queue finds.
+    /// Sets of few tags, so that several queues have one, taken or not. A search from queue to queue finds the same
+    /// queue.
     #[test]
     fn a_set_is_searched_from_the_queue_that_the_hash_names() {
         let mut rng = Rng::new(1, 0);
