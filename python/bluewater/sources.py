@@ -278,15 +278,11 @@ def _registered(name: str) -> Any:
 
 
 def _installed() -> tuple[str, ...]:
-    here = [*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *site.getsitepackages()]
-    here += [
-        site.getusersitepackages(),
-        str(Path(__file__).parent),
-        "/dev",
-        "/proc",
-        "/sys",
-        "/etc",
-    ]
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    here = [sysconfig.get_path(each) for each in kinds]
+    here += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parent)]
+    here += [f"{each}/share" for each in (sys.prefix, sys.base_prefix)]
+    here += ["/dev", "/proc", "/sys", "/etc"]
     return tuple({os.path.join(os.path.realpath(each), "") for each in here})  # noqa: PTH118
 
 
@@ -303,9 +299,10 @@ def _check(tree: ast.Module, where: str, *, is_main: bool) -> None:
     for statement in tree.body:
         if isinstance(statement, ast.If) and "__name__" in ast.dump(statement.test):
             continue  # what is run as a script alone
-        if not (is_main or isinstance(statement, ast.Assign | ast.AnnAssign)):
+        kinds = (ast.Assign, ast.AnnAssign, *([ast.ClassDef, ast.If] if is_main else []))
+        if not isinstance(statement, kinds):
             continue  # what a class does not use, perhaps
-        looked = statement if is_main else statement.value or statement  # type: ignore[attr-defined]
+        looked = getattr(statement, "value", None) or statement
         for node in ast.walk(looked):
             if not isinstance(node, ast.Attribute):
                 continue
