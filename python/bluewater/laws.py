@@ -449,8 +449,9 @@ def _lawful(calls: _Calls, methods: Collection[str]) -> None:
     asked: dict[int, str] = {}
     """The method that was called last."""
     for connection, method, now, window, _, _, detail in calls:
+        at = f"{method} at {now / 1e9:.9f} s"
         if method in methods:
-            asked[connection] = f"{method} at {now / 1e9:.9f} s"
+            asked[connection] = at
         by = asked.get(connection, "start()")
         if not PACKET <= window <= LARGEST:
             raise _BrokenError("bounded", f"{by} leaves a window of {window} bytes")
@@ -458,10 +459,10 @@ def _lawful(calls: _Calls, methods: Collection[str]) -> None:
         was_used, most = used.get(connection, (True, window))
         unused = {"on_ack": not detail, "on_timer": not was_used and window > most}
         if window > last and unused.get(method):
-            raise _BrokenError("growth", f"{by} opens the window from {last} to {window} bytes")
+            raise _BrokenError("growth", f"{at} opens the window from {last} to {window} bytes")
         if method == "on_ack":
             was_used, most = bool(detail), max(most, window if detail else 0)
         used[connection] = was_used, most
         if method == "on_congestion" and detail == PERSISTENT and window > 2 * PACKET:
-            raise _BrokenError("persistent", f"{by} leaves a window of {window} bytes")
+            raise _BrokenError("persistent", f"{at} leaves a window of {window} bytes")
         before[connection] = window

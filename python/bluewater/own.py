@@ -197,7 +197,9 @@ def contained(code: str, file: str, role: str, folder: Path) -> str:
     """A file's text with the modules beside it that it imports."""
     sources.forget()
     _space(code, file, role, folder)
-    return sources.whole(code)
+    whole = sources.whole(code)
+    sources.found_in(whole, folder)
+    return whole
 
 
 def role_of(code: str, file: str, name: str) -> str:

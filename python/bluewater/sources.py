@@ -116,6 +116,11 @@ def forget() -> None:
     _used.clear()
 
 
+def found_in(code: str, folder: Path) -> None:
+    """From now on modules that a text imports late, as in ``start``, are searched in a folder."""
+    _folders[root(code)] = folder
+
+
 def whole(code: str) -> str:
     """The text with the modules and files that its executions have used."""
     used, text = _used.get(root(code)), parts(code)
@@ -131,6 +136,8 @@ def whole(code: str) -> str:
 
 _used: dict[str, Text] = {}
 """What a text uses that it does not contain, by the name of the module that executes it."""
+_folders: dict[str, Path] = {}
+"""Where modules of a text are searched, by the same name."""
 _declared: dict[str, Mapping[str, str]] = {}
 """The files that a text contains the digests of, by the same name."""
 _roots: dict[str, str] = {}
@@ -156,6 +163,7 @@ class _Executed:
     def __init__(self, code: str, file: str, folder: Path | None) -> None:
         self.text = parts(code)
         self.root = root(code)
+        folder = _folders.get(self.root) if folder is None else folder
         self.folders = [] if folder is None else [str(folder)]
         self.loaded: dict[str, ModuleType] = {}
         self.places: dict[str, Sequence[str]] = {}
@@ -270,15 +278,11 @@ def _registered(name: str) -> Any:
 
 
 def _installed() -> tuple[str, ...]:
-    here = [*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *site.getsitepackages()]
-    here += [
-        site.getusersitepackages(),
-        str(Path(__file__).parent),
-        "/dev",
-        "/proc",
-        "/sys",
-        "/etc",
-    ]
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    here = [sysconfig.get_path(each) for each in kinds]
+    here += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parent)]
+    here += [f"{each}/share" for each in (sys.prefix, sys.base_prefix)]
+    here += ["/dev", "/proc", "/sys", "/etc"]
     return tuple({os.path.join(os.path.realpath(each), "") for each in here})  # noqa: PTH118
 
 
@@ -295,9 +299,10 @@ def _check(tree: ast.Module, where: str, *, is_main: bool) -> None:
     for statement in tree.body:
         if isinstance(statement, ast.If) and "__name__" in ast.dump(statement.test):
             continue  # what is run as a script alone
-        if not (is_main or isinstance(statement, ast.Assign | ast.AnnAssign)):
+        kinds = (ast.Assign, ast.AnnAssign, *([ast.ClassDef, ast.If] if is_main else []))
+        if not isinstance(statement, kinds):
             continue  # what a class does not use, perhaps
-        looked = statement if is_main else statement.value or statement  # type: ignore[attr-defined]
+        looked = getattr(statement, "value", None) or statement
         for node in ast.walk(looked):
             if not isinstance(node, ast.Attribute):
                 continue
@@ -324,12 +329,20 @@ def _heard(event: str, args: tuple[Any, ...]) -> None:
     if isinstance(path, int) or _writes(mode, flags):
         return
     frame = sys._getframe(1)
+    by_import = frame.f_code.co_filename.startswith(_IMPORT)
+    imports = False
     while frame is not None:
-        found = _roots.get(frame.f_code.co_filename)
-        if found is not None:
-            _read(found, os.fsdecode(path))
+        where = frame.f_code.co_filename
+        if where in _roots:
+            if by_import or not imports:  # not what a package reads while it is imported
+                _read(_roots[where], os.fsdecode(path))
             return
+        imports |= where.startswith(_IMPORT)
         frame = frame.f_back  # type: ignore[assignment]
+
+
+_IMPORT = "<frozen importlib"
+"""What the names of the files of Python's import begin with."""
 
 
 def _writes(mode: str | None, flags: int) -> bool:
@@ -346,9 +359,9 @@ def _read(root: str, path: str) -> None:
     if told is None and not _running:
         _used.setdefault(root, Text("", {}, {}, {})).files[path] = now
     elif told is None:
-        raise PermissionError(f"{path} is read during the run: read it in start()")
+        raise RuntimeError(f"{path} is read during the run: read it in start()")
     elif told != now:
-        raise PermissionError(f"{path} has changed since the scenario was read")
+        raise RuntimeError(f"{path} has changed since the scenario was read")
 
 
 def _digest(path: str) -> str:

@@ -226,6 +226,20 @@ def test_what_a_run_uses_is_known_before_it(
         bluewater.run(path)
 
 
+def test_a_module_that_start_imports_is_part_of_the_run(tmp_path: Path) -> None:
+    text = "from bluewater.control import Controller\nclass Own(Controller):\n"
+    text += "    def start(self, s):\n        import late\n        self.cwnd = late.GAIN * s.mtu\n"
+    (tmp_path / "own.py").write_text(text, "utf-8")
+    keys = []
+    for gain in ("4", "9"):
+        (tmp_path / "late.py").write_text(f"GAIN = {gain}\n", "utf-8")
+        scenario = Scenario(table(f"python:{tmp_path / 'own.py'}:Own"))
+        keys.append(scenario.prepared.key)
+        assert f"GAIN = {gain}" in scenario.canonical
+        scenario.prepared.run()
+    assert keys[0] != keys[1]
+
+
 def test_a_base_in_another_file_is_part_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

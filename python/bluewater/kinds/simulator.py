@@ -112,8 +112,8 @@ def _built(text: str, origin: str) -> tuple[_core.Prepared, float]:
     if LANGUAGE not in text:
         return _build(text, origin)
     began = time.perf_counter()
-    found = with_texts(text, origin)
     sources.forget()
+    found = with_texts(text, origin)
     try:
         built, _ = _build(found, origin)
     except _core.ScenarioError:
