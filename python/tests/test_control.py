@@ -555,7 +555,7 @@ def test_it_is_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("python::Own", None), ("Python:own.py:Own", "'python:own.py:Own'"), ("python:own.py", None)],
+    [("python::Own", None), ("Python:own.py:Own", "'python:own.py:Own'"), ("python:own.py:", None)],
 )
 def test_what_is_no_name_of_a_class_is_refused(name: str, hint: str | None) -> None:
     with pytest.raises(InputError, match="not the name of a class") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from bluewater.own import LANGUAGE, split
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_OWN = re.compile(f"{LANGUAGE}.*:", re.IGNORECASE)
+"""A class with its file; the simulator says that a class is missing."""
 _KEYS = {"file", "rate_trace", "delay_trace"}
 """The keys that name files, relative to the scenario's folder."""
 
@@ -26,7 +29,7 @@ def check_files(table: Mapping[str, Any], origin: str) -> None:
         last = key.rpartition(".")[2]
         if last in _KEYS:
             check(folder / value, key=key)
-        elif last in ("aqm", "transport") and value.lower().startswith(LANGUAGE):
+        elif last in ("aqm", "transport") and _OWN.match(value):
             check(folder / split(value, key)[0], key=key)
 
 
