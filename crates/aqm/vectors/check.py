@@ -135,6 +135,10 @@ def check(case, discipline):
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent
     for name, discipline in {"droptail": DropTail, "bernoulli": Bernoulli, "codel": CoDel}.items():
-        for case in json.loads((folder / name).with_suffix(".json").read_text("utf-8")):
+        cases = json.loads((folder / name).with_suffix(".json").read_text("utf-8"))
+        for case in cases:
             check(case, discipline)
-            print(f"{name} {case['preset'] or '(defaults)'}: {len(case['events'])} events agree")
+            own = case["parameters"].items() - cases[0]["parameters"].items()
+            settings = ", ".join(f"{key} = {value}" for key, value in sorted(own)) or "defaults"
+            which = case["preset"] or f"({settings})"
+            print(f"{name} {which}: {len(case['events'])} events agree")

@@ -220,9 +220,10 @@ pub struct Tcp {
     /// window is restored (RFC 4015, Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
-    /// Acknowledgements of `dctcp`, `prague` and `bbr` carry a counter of marks modulo eight (AccECN, RFC
-    /// 9768, without its options), and with `delayed_ack` wait more often. Without it an acknowledgement
-    /// reports only the marks of its own packets, so a lost one loses them. With `rack` only.
+    /// Acknowledgements of `dctcp`, `prague`, `bbr` and your own controllers carry a counter of marks modulo eight
+    /// (AccECN, RFC 9768, without its options), and with `delayed_ack` wait more often. Without it those of `dctcp`
+    /// and `prague` report only the marks of their own packets, so a lost one loses them. Those of the others
+    /// repeat an echo until it is answered (RFC 3168). With `rack` only.
     #[serde(default)]
     pub accecn: bool,
     /// What `bbr` makes of marks. `as-losses`: a mark ends Startup or a probe, as losses above the draft's 2
