@@ -493,13 +493,10 @@ impl Topology {
                 Ok(0)
             };
         };
-        let ends = name.split_once("->").map(|(from, to)| [from, to].map(|n| self.numbers.get(n)));
-        let there = match ends {
-            Some([Some(&from), Some(to)]) => {
-                self.out[from].iter().find(|&&link| self.links[link].to == *to).copied()
-            }
-            _ => None,
-        };
+        let there = name.split_once("->").and_then(|(from, to)| {
+            let (&from, &to) = (self.numbers.get(from)?, self.numbers.get(to)?);
+            self.out[from].iter().copied().find(|&link| self.links[link].to == to)
+        });
         there.ok_or_else(|| {
             let names: Vec<String> = (0..self.links.len()).map(|i| self.link_name(i)).collect();
             let hint = did_you_mean(name, names.iter().map(String::as_str));

@@ -341,8 +341,8 @@ fn what_it_is_told_agrees_with_itself() {
     }
 }
 
-/// What Reno is told of marks, losses and pauses: packets reported as marked, episodes by marks, losses without an
-/// episode of their own, pauses.
+/// Packets that the sender reports as marked, episodes that marks begin, losses without an episode of their own, and
+/// pauses.
 static KEPT: Mutex<[u64; 4]> = Mutex::new([0; 4]);
 
 /// Counts what it is told, and whether its episode began with a mark.

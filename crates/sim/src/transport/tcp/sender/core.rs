@@ -151,14 +151,17 @@ impl Core {
 
     /// Puts the blocks into the scoreboard; true if they tell anything new.
     pub(super) fn take_sack(&mut self, ack: u32, blocks: [(u16, u16); SACK_BLOCKS]) -> bool {
-        let from = self.una.max(ack);
-        self.sacked.advance(from);
+        self.sacked.advance(self.una.max(ack));
         let mut news = false;
-        for (first, end) in blocks {
-            let block = (ack + u32::from(first)).max(from)..(ack + u32::from(end)).min(self.end);
-            self.sacked.insert(block, |_| news = true);
+        for block in blocks {
+            self.sacked.insert(self.reported(ack, block), |_| news = true);
         }
         news
+    }
+
+    /// The numbers that a block of an acknowledgement up to `ack` reports, of what is outstanding.
+    pub(super) fn reported(&self, ack: u32, (first, end): (u16, u16)) -> Range<u32> {
+        (ack + u32::from(first)).max(self.una)..(ack + u32::from(end)).min(self.end)
     }
 }
 

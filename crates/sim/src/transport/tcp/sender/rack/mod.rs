@@ -438,9 +438,8 @@ impl Rack {
         let from = una.max(ack);
         core.sacked.advance(from);
         self.board.advance(from);
-        for (first, end) in blocks {
-            let block = (ack + u32::from(first)).max(from)..(ack + u32::from(end)).min(core.end);
-            core.sacked.insert(block, |n| {
+        for block in blocks {
+            core.sacked.insert(core.reported(ack, block), |n| {
                 // The echo does not belong to packets beyond a gap.
                 let rtt = self.arrived(now, n, false);
                 sample = sample.or(rtt.filter(|_| !self.sent_at(n).is_again()));

@@ -85,11 +85,11 @@ impl Rack {
         (in_flight, restarts): (u32, bool),
         o: &Options,
     ) {
-        let window = core.cwnd;
+        let (window, is_alone) = (core.cwnd, core.outstanding() == 1);
         if let Some(own) = core.control.own() {
             own.begin(now, window);
             // Not the first packet of all, and not one of those that nothing has acknowledged.
-            if restarts && seq > 0 && core.end - core.una == 1 && !again {
+            if restarts && seq > 0 && is_alone && !again {
                 own.tell(now, |control| control.on_restart(now));
             }
         }
