@@ -45,7 +45,7 @@ import structure
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiments.experiment import known, load
-from bluewater.study.experiments.together import COLUMNS
+from bluewater.study.experiments.together import ALL, COLUMNS
 from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
@@ -211,9 +211,10 @@ def _results(_: str) -> str:
     held = kept()
     if not held.table:
         return ""
-    papers = [": ".join(filter(None, (name, _SUBJECTS.get(name)))) for name, _ in held.table]
+    papers = [name if name != ALL else "all" for name, _ in held.table]
     # A column for each paper, not a row: so it fits a phone.
-    rows = [
+    rows = [["on", *(_SUBJECTS.get(name, "") for name in papers)]]
+    rows += [
         [": ".join(filter(None, (name, _COUNTED.get(name)))), *map(str, counts)]
         for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
     ]
