@@ -303,6 +303,21 @@ def test_the_numbers_of_comparisons_are_those_of_the_table(hooks: ModuleType) ->
         assert f"{testbed[1]} of {testbed[0]}" in page.read_text("utf-8"), page.name
 
 
+def test_the_rates_beside_the_testbed_are_those_of_the_table() -> None:
+    """Each pair of rates in validation's section is a row of the table of all comparisons."""
+    table = (DOCS / "validation-table.md").read_text("utf-8").partition("### A testbed")[2]
+    rows = re.findall(r"goodput, Mb/s \| ([\d.]+) \| ([\d.]+) \|", table)
+    measured = {tuple(f"{float(value):.1f}" for value in row) for row in rows}
+    text = (DOCS / "validation.md").read_text("utf-8")
+    section = text.partition("\n## A testbed of Linux hosts")[2].partition("\n## ")[0]
+    pair = r"([\d.]+) : ([\d.]+)"
+    quoted = re.findall(rf"\| {pair} \| {pair} \|$", section, re.M)
+    assert quoted
+    for prague, others, prague_here, others_here in quoted:
+        assert (prague, prague_here) in measured
+        assert (others, others_here) in measured
+
+
 def test_links_in_readme_and_contributing_lead_somewhere() -> None:
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text("utf-8")):
