@@ -213,13 +213,13 @@ def _results(_: str) -> str:
         return ""
     papers = [name if name != ALL else "all" for name, _ in held.table]
     # A column for each paper, not a row: so it fits a phone.
-    rows = [["on", *(_SUBJECTS.get(name, "") for name in papers)]]
+    rows = [["subject", *(_SUBJECTS.get(name, "") for name in papers)]]
     rows += [
         [": ".join(filter(None, (name, _COUNTED.get(name)))), *map(str, counts)]
         for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
     ]
     claims, alone, stand, _section, some, hindsight, contradicted, left = held.table[-1][1]
-    return table(["", *papers], rows) + (
+    return table(["paper", *papers], rows) + (
         f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
         f"stand, with nothing fitted.** Another {stand - alone} hold as they stand, but are "
         f"fitted. {hindsight} hold only in a reading that was chosen with the results in view. "
