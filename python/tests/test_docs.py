@@ -431,6 +431,31 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 @pytest.mark.skipif(CHROMIUM is None and not os.environ.get("CI"), reason="there is no Chromium")
+def test_a_claim_is_a_card_on_a_phone(tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    heads = ["paper", "claim", "statement", "verdict", "value", "holds if", "reading", "fitted"]
+    cells = ["HRC", "cmu/fig4 a", "A statement of many words. " * 3, "reproduced", *"1234"]
+    cells[-1] = "–"
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    row = "".join(f"<td>{text}</td>" for text in cells)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{f'<tr>{row}</tr>' * 41}</tbody></table>"
+    style, script = ((DOCS / name).read_text("utf-8") for name in ("site.css", "site.js"))
+    page = f'<div class="md-content md-typeset">{table}</div><script>{script}</script>'
+    (tmp_path / "page.html").write_text(f"<style>{style}</style>{page}", "utf-8")
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        tab.goto((tmp_path / "page.html").as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+        named = tab.eval_on_selector_all(
+            "tbody tr:first-child td", "c => c.map(d => [d.dataset.head, !!d.offsetWidth])"
+        )
+        assert named == [[name, name != "fitted"] for name in heads], "an empty cell is not shown"
+        assert tab.locator("th button").first.is_visible(), "the heads that sort stay"
+        browser.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None and not os.environ.get("CI"), reason="there is no Chromium")
 def test_a_long_table_is_sorted_by_its_heads(tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
     rows = "".join(f"<tr><td>{(7 * k) % 41}.5 ± 1</td><td>x</td></tr>" for k in range(41))
