@@ -42,6 +42,7 @@ const NAMES: &[Row] = &[
     (&["wfq", "wf2q", "stfq", "wrr"], "drr", ""),
     (&["adaptivered"], "ared", ""),
     (&["gred"], "wred", ""),
+    (&["rio", "rioc"], "wred", "RIO is `wred` with average = \"coupled\""),
     // Transports.
     (
         &["bbr2", "bbr3", "bbrv1", "bbrv2", "bbrv3"],
@@ -50,7 +51,7 @@ const NAMES: &[Row] = &[
     ),
     (&["tcp"], "sack", "TCP is `sack`, `cubic`, or another of these"),
     (&["udp", "datagram", "datagrams"], "cbr", "datagrams at a rate are `cbr`"),
-    (&["tahoe", "linuxreno"], "reno", ""),
+    (&["linuxreno"], "reno", ""),
     (&["quic"], "quinn", "QUIC is `quinn` or `noq`, by the code of these stacks"),
     (&["quic"], "cubic", "QUIC controls congestion as TCP does: `cubic` or `bbr`"),
     (&["dccp"], "tfrc", "CCID 3 of DCCP is `tfrc`, CCID 2 is near `sack`"),

@@ -1,11 +1,12 @@
 //! WRED: RED with thresholds for each class of traffic (weighted RED, as routers of Cisco have it; the
 //! dropping precedence of assured forwarding, RFC 2597).
 //!
-//! One average is kept of the queue. Classes differ in where their signals begin and how frequent they
+//! One average is kept of the queue, or one of the packets of each class and those above it. Classes differ in where their signals begin and how frequent they
 //! get, so that packets of a lower class are signalled first, while those of a higher are let alone:
 //!
 //! ```text
-//! a packet arrives:  avg as in RED, of the whole queue
+//! a packet arrives:  avg as in RED, of the whole queue; coupled: of the queued packets of class c and
+//!                    higher ones, and the averages of all lower classes are brought up to date as well
 //!                    class c of C:  min_th, max_th and max_p on the line from those of the lowest
 //!                                   class to those of the highest, at c/(C − 1)
 //!                    the rest as in RED, with a count for each class
@@ -17,18 +18,21 @@
 //! | `drop-precedence` | 3 | AFx3 lowest, AFx2, AFx1; other codepoints are in the highest (RFC 2597) |
 //!
 //! The defaults for eight classes are as Cisco's: the minimum of precedence *i* is (9 + *i*)/18 of the
-//! maximum. With one class for all it is RED.
+//! maximum. With one class for all it is RED. With `average = "coupled"` it is RIO (Clark and Fang 1998):
+//! packets in profile are the highest class, whose average those out of profile do not raise.
+
+use alloc::boxed::Box;
 
 use super::average::Average;
 use super::red;
 use super::red::{RedConfig, RedCore, RedParams};
-use super::{Arrival, Cx, Env, Policy, Victim, View};
+use super::{Arrival, Cx, Env, Exit, Policy, Victim, View};
 use crate::about::{About, Family, Labels, Signal};
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::units::Size;
+use crate::units::{Measure, Size};
 
 /// What wred tells of itself.
 pub const ABOUT: About = About {
@@ -36,8 +40,8 @@ pub const ABOUT: About = About {
     family: Family::One,
     summary: "RED with thresholds for each class of traffic, by the codepoint of its packets.",
     source: "Cisco WRED; RFC 2597",
-    rule: "WRED keeps one average queue and compares it with the thresholds of the packet's \
-        class, so that it signals lower classes earlier and more often (RFC 2597)",
+    rule: "WRED compares an average queue with the thresholds of the packet's class, so that it \
+        signals lower classes earlier and more often (RFC 2597)",
     unmarked: red::ABOUT.unmarked,
     signals: &[
         red::AVG,
@@ -53,6 +57,8 @@ params! {
     pub struct WredConfig {
         /// What a packet's class is.
         classes: Classes = Classes::Precedence, "Cisco WRED; RFC 2597";
+        /// What the average of a class counts.
+        average: Counted = Counted::All, "Clark and Fang 1998 (coupled)";
         /// `min_th` of the highest class.
         min_th_high: Size = Size::OfBuffer(0.44), "Cisco WRED: 16/18 of max_th";
         /// `max_th` of the highest class; `none`: that of the lowest.
@@ -75,6 +81,16 @@ choice! {
         Precedence = "precedence",
         /// The dropping precedence of assured forwarding.
         DropPrecedence = "drop-precedence",
+    }
+}
+
+choice! {
+    /// What the average of a class counts.
+    pub enum Counted {
+        /// All packets queued.
+        All = "all",
+        /// Those of the class and of higher ones: RIO.
+        Coupled = "coupled",
     }
 }
 
@@ -105,9 +121,60 @@ impl Classes {
 #[derive(Clone, Debug)]
 pub struct Wred {
     classes: Classes,
+    /// Of the whole queue.
     avg: Average,
-    /// One for each class; their averages are that of all.
+    coupled: Option<Box<Coupled>>,
+    /// One for each class; they are given their averages.
     cores: [RedCore; 8],
+}
+
+/// What is queued of each class, and the average of the class and those above it; the first is not used.
+#[derive(Clone, Debug)]
+struct Coupled {
+    queued: [u64; 8],
+    averages: [Average; 8],
+}
+
+impl Coupled {
+    /// A packet of a class arrives. The average of that class, if it is not the lowest.
+    fn sample(&mut self, class: usize, now: Instant) -> Option<f64> {
+        let mut queued: u64 = self.queued.iter().sum();
+        for (k, average) in self.averages.iter_mut().enumerate().skip(1) {
+            queued -= self.queued[k - 1];
+            if k <= class {
+                average.sample(queued as f64, now);
+            } else {
+                average.age(now);
+            }
+        }
+        (class > 0).then(|| self.averages[class].value)
+    }
+}
+
+impl Wred {
+    fn class(&self, pkt: &Meta) -> usize {
+        self.classes.of(pkt.flow.label().dscp)
+    }
+
+    /// What a packet counts for in an average.
+    fn size(&self, pkt: &Meta) -> u64 {
+        match self.cores[0].params.measure() {
+            Measure::Packets => 1,
+            Measure::Bytes => pkt.len.into(),
+        }
+    }
+
+    /// Every average that is kept.
+    fn each_average(&mut self, change: impl FnMut(&mut Average)) {
+        let coupled = self.coupled.iter_mut().flat_map(|coupled| &mut coupled.averages);
+        coupled.chain([&mut self.avg]).for_each(change);
+    }
+
+    /// The average by which a class is judged.
+    fn average_of(&self, class: usize, now: Instant) -> f64 {
+        let of_class = self.coupled.as_ref().filter(|_| class > 0);
+        of_class.map_or(&self.avg, |coupled| &coupled.averages[class]).at(now)
+    }
 }
 
 impl Policy for Wred {
@@ -136,21 +203,29 @@ impl Policy for Wred {
         };
         let cores =
             [core(0)?, core(1)?, core(2)?, core(3)?, core(4)?, core(5)?, core(6)?, core(7)?];
-        Ok(Self { classes: config.classes, avg: cores[0].own_average(), cores })
+        let avg = cores[0].own_average();
+        let averages = core::array::from_fn(|_| avg.clone());
+        let coupled = || Box::new(Coupled { queued: [0; 8], averages });
+        let coupled = (config.average == Counted::Coupled).then(coupled);
+        Ok(Self { classes: config.classes, avg, coupled, cores })
     }
 
     #[inline]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
-        let core = &mut self.cores[self.classes.of(pkt.flow.label().dscp)];
-        self.avg.sample(q.size(core.params.measure()), cx.now);
-        core.set_average(self.avg.value);
+        let class = self.class(pkt);
+        let core = &mut self.cores[class];
+        let mut avg = self.avg.sample(q.size(core.params.measure()), cx.now);
+        if let Some(coupled) = &mut self.coupled {
+            avg = coupled.sample(class, cx.now).unwrap_or(avg);
+        }
+        core.set_average(avg);
         core.judge(pkt, q, cx)
     }
 
     fn on_overflow(&mut self, pkt: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
         // All classes have the same rules; only by these does it matter whose packet is lost.
         if self.cores[0].params.ns2_rules {
-            self.cores[self.classes.of(pkt.flow.label().dscp)].overflowed();
+            self.cores[self.class(pkt)].overflowed();
         }
         Victim::Arriving
     }
@@ -158,12 +233,24 @@ impl Policy for Wred {
     fn gave_way(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) {}
 
     #[inline]
-    fn admitted(&mut self, _: &Meta, _: &mut Cx<'_>) {
-        self.avg.admitted();
+    fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) {
+        let (class, size) = (self.class(pkt), self.size(pkt));
+        if let Some(coupled) = &mut self.coupled {
+            coupled.queued[class] += size;
+        }
+        self.each_average(Average::admitted);
+    }
+
+    #[inline]
+    fn left(&mut self, pkt: &Meta, (): (), _: Exit, _: &mut Cx<'_>) {
+        let (class, size) = (self.class(pkt), self.size(pkt));
+        if let Some(coupled) = &mut self.coupled {
+            coupled.queued[class] -= size;
+        }
     }
 
     fn on_idle(&mut self, cx: &mut Cx<'_>) {
-        self.avg.on_idle(cx.now);
+        self.each_average(|average| average.on_idle(cx.now));
     }
 
     fn congested(&self, _: &View<'_>, now: Instant) -> bool {
@@ -171,19 +258,22 @@ impl Policy for Wred {
     }
 
     fn rate_changed(&mut self, env: &Env) {
-        self.cores[0].retime(&mut self.avg, env);
+        let core = self.cores[0].clone();
+        self.each_average(|average| core.retime(average, env));
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let avg = self.avg.at(now);
+        let highest = self.classes.count() - 1;
         sink("avg", avg);
         sink("p_low", self.cores[0].p_b(avg));
-        sink("p_high", self.cores[self.classes.count() - 1].p_b(avg));
+        sink("p_high", self.cores[highest].p_b(self.average_of(highest, now)));
     }
 
     fn observe_flow(&self, pkt: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        let core = &self.cores[self.classes.of(pkt.flow.label().dscp)];
-        sink("class_p_b", core.p_b(self.avg.at(now)));
+        let class = self.class(pkt);
+        let core = &self.cores[class];
+        sink("class_p_b", core.p_b(self.average_of(class, now)));
         core.observe_count(pkt.len, sink);
     }
 }
@@ -265,6 +355,26 @@ mod tests {
         while lab.depart().is_some() {}
         lab.wait_ms(5);
         assert_eq!(of_lowest(&lab), 0.0);
+    }
+
+    /// RIO's point: packets out of profile that fill the queue do not raise the average of those in profile.
+    #[test]
+    fn a_coupled_average_counts_no_lower_class() {
+        let fates = |average| {
+            let settings = [("average", average), ("w_q", "1"), ("min_th", "3p"), ("max_th", "4p")];
+            let mut lab = Lab::<Wred>::new(
+                50,
+                &[&settings[..], &[("min_th_high", "5p"), ("max_th_high", "6p")]].concat(),
+            );
+            let mut last = |dscp, packets: usize| {
+                let mut fates = (0..packets).map(|_| lab.arrive_from(key(dscp)));
+                fates.next_back().unwrap()
+            };
+            // Lowest class until it is signalled at 4, and on; then the highest finds 10, of its own none, then 6.
+            [last(0, 4), last(0, 6), last(63, 1), last(63, 6)]
+        };
+        assert_eq!(fates("all"), [Fate::Queued, Fate::Marked, Fate::Marked, Fate::Marked]);
+        assert_eq!(fates("coupled"), [Fate::Queued, Fate::Marked, Fate::Queued, Fate::Marked]);
     }
 
     #[test]

@@ -20,6 +20,10 @@ const TOGETHER: &[(&str, &str)] = &[
     ("red", "w_q=0.5 spacing=uniform-exact ns2_rules=true"),
     ("red", "w_q=0.5 max_p=0.5 spacing=ahead ns2_rules=true mode=bytes"),
     ("wred", "w_q=1 min_th=1p max_th=3p min_th_high=6p max_th_high=9p max_p_high=1"),
+    (
+        "wred",
+        "average=coupled w_q=1 min_th=1p max_th=3p min_th_high=6p max_th_high=9p max_p_high=1",
+    ),
     ("wred", "w_q=0.5 min_th=0p max_th=4p min_th_high=2p classes=drop-precedence ecn=false"),
     ("ared-feng", "w_q=0.7 min_th=1p max_th=4p"),
     ("ared", "w_q=0.7 min_th=1p max_th=4p interval=1ms"),

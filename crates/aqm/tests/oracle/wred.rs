@@ -1,11 +1,12 @@
 use super::red::{Red, RedSettings, red, red_settings};
 use super::*;
 
-/// A RED for each class, which share one average.
+/// A RED for each class, which share one average, or have one each of the packets of no lower class.
 struct Wred {
     avg: Red,
     classes: Vec<Red>,
     by_precedence: bool,
+    coupled: bool,
     /// That of the packet that arrived last.
     last: usize,
 }
@@ -30,23 +31,39 @@ impl Model for Wred {
         self.avg.update_average(now, q);
         let class = self.class(pkt);
         self.last = class;
-        let class = &mut self.classes[class];
-        class.avg = self.avg.avg;
-        class.decide(pkt, q, rng)
+        if self.coupled {
+            for k in 0..self.classes.len() {
+                let counted: Vec<Packet> =
+                    q.iter().filter(|other| self.class(other) >= k).cloned().collect();
+                let red = &mut self.classes[k];
+                if k <= class {
+                    red.update_average(now, &counted);
+                } else if red.idle_since.is_some() {
+                    red.avg = red.aged(now);
+                    red.idle_since = Some(now);
+                }
+            }
+        } else {
+            self.classes[class].avg = self.avg.avg;
+        }
+        self.classes[class].decide(pkt, q, rng)
     }
     fn victim(&mut self, q: &[Packet], rng: &mut Rng) -> usize {
         self.classes[self.last].victim(q, rng)
     }
     fn admitted(&mut self) {
         self.avg.admitted();
+        self.classes.iter_mut().for_each(Red::admitted);
     }
     fn idle(&mut self, now: u64, rng: &mut Rng) {
         self.avg.idle(now, rng);
+        self.classes.iter_mut().for_each(|class| class.idle(now, rng));
     }
     fn signals(&self, now: u64) -> Vec<f64> {
         let avg = self.avg.aged(now);
         let last = self.classes.last().unwrap();
-        vec![avg, self.classes[0].p_b(avg), last.p_b(avg)]
+        let of_last = if self.coupled { last.aged(now) } else { avg };
+        vec![avg, self.classes[0].p_b(avg), last.p_b(of_last)]
     }
 }
 
@@ -56,7 +73,7 @@ proptest! {
     #[test]
     fn wred_is_its_model(
         c in red(), (min_above, max_above) in (0..4u64, 4..8u64), max_p_high in 0.0..=1.0f64,
-        by_precedence in any::<bool>(), room in room(), ops in traffic(),
+        [by_precedence, coupled] in any::<[bool; 2]>(), room in room(), ops in traffic(),
     ) {
         let classes = if by_precedence { 8 } else { 3 };
         let step = (classes - 1) * if c.bytes { 100 } else { 1 };
@@ -69,6 +86,7 @@ proptest! {
         settings.extend([
             ("ns2_rules", c.ns2.to_string()),
             ("classes", if by_precedence { "precedence" } else { "drop-precedence" }.into()),
+            ("average", if coupled { "coupled" } else { "all" }.into()),
             ("min_th_high", amount(high.0, c.bytes)),
             ("max_th_high", amount(high.1, c.bytes)),
             ("max_p_high", max_p_high.to_string()),
@@ -84,7 +102,8 @@ proptest! {
                 ..c.clone()
             })
         };
-        let model = Wred { avg: of(0), classes: (0..classes).map(of).collect(), by_precedence, last: 0 };
+        let all = (0..classes).map(of).collect();
+        let model = Wred { avg: of(0), classes: all, by_precedence, coupled, last: 0 };
         let ops = labelled(ops, &[0, 8, 12, 14, 20, 22, 34, 46, 56, 27]);
         compare("wred", &settings, room, &ops, model)?;
     }
