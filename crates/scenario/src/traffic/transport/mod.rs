@@ -60,6 +60,9 @@ macro_rules! names {
 }
 
 names! {
+    /// TCP as before fast recovery: three duplicates end the window at one packet, and everything from the
+    /// lost one on is sent again (Jacobson 1988; ns-2's `Agent/TCP`).
+    Tahoe = "tahoe": Carrier::Tcp(TcpName::Tahoe);
     /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
     Reno = "reno": Carrier::Tcp(TcpName::Reno);
     /// TCP with fast recovery that repairs one loss per round trip, by partial acknowledgements

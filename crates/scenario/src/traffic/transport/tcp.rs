@@ -21,6 +21,8 @@ use crate::traffic::{GroupSpec, Place};
 /// The variants of TCP: how losses are repaired, and the congestion control.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum TcpName {
+    /// No fast recovery: from the lost packet on again, in slow start.
+    Tahoe,
     /// Fast recovery of one loss a window.
     Reno,
     /// Partial acknowledgements.
@@ -45,7 +47,7 @@ pub enum TcpName {
 impl TcpName {
     /// Whether `rack` and the presets are for it: it has selective acknowledgements.
     const fn may_have_rack(self) -> bool {
-        !matches!(self, Self::Reno | Self::NewReno)
+        !matches!(self, Self::Tahoe | Self::Reno | Self::NewReno)
     }
 
     /// Whether `rfc9002` is for it: the sender lowers its window.
@@ -56,7 +58,7 @@ impl TcpName {
     /// What it asks of the connection.
     pub const fn needs(self) -> Needs {
         match self {
-            Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => Needs::NONE,
+            Self::Tahoe | Self::Reno | Self::NewReno | Self::Sack | Self::Cubic => Needs::NONE,
             Self::Dctcp => Needs { exact_echo: true, ..Needs::NONE },
             Self::Prague => Needs {
                 exact_echo: true,
@@ -194,9 +196,9 @@ pub struct Tcp {
     /// `rack`.
     #[serde(default)]
     pub rtt_ticks: bool,
-    /// After a timeout, and with `reno` and `newreno` after a fast recovery, duplicates start no repair until
+    /// After a timeout, and with `tahoe`, `reno` and `newreno` after a repair, duplicates start no repair until
     /// *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2), not just that much
-    /// (RFC 6675 §5.1). By default only `newreno` has it. Not with `rack`.
+    /// (RFC 6675 §5.1). By default `tahoe` and `newreno` have it. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. The latter counts packets in flight
@@ -209,9 +211,12 @@ pub struct Tcp {
     #[serde(default)]
     pub min_rto_above_srtt: bool,
     /// Losses are found by time, those of retransmissions too (RACK-TLP, RFC 8985). The window goes down in
-    /// proportion to what arrives (PRR, RFC 6937), also after an ECN echo, and does not grow meanwhile. Every
+    /// proportion to what arrives (PRR, RFC 9937), also after an ECN echo, and does not grow meanwhile. What a loss
+    /// leaves is a share of the window, as in Linux, not of what is in flight (RFC 5681 eq. 4). Every
     /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
-    /// retransmitted packets give none (Karn). Not for `reno` and `newreno`. `bbr` and `bbr1` always have it,
+    /// retransmitted packets give none (Karn). The averages forget within a window what RFC 6298 remembers for
+    /// as many round trips (RFC 7323 §4.2), so that the timeout can be close above srtt; Linux and
+    /// `min_rto_above_srtt` keep it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and `bbr1` always have it,
     /// with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
@@ -232,8 +237,8 @@ pub struct Tcp {
     /// ignores them.
     #[serde(default)]
     pub ecn_rule: EcnRule,
-    /// The window grows by packets acknowledged, not by acknowledgements (RFC 3465, without its
-    /// limit). Not for `bbr`, `bbr1` and a controller of your own.
+    /// The window grows by packets acknowledged, not by acknowledgements, however many arrive at once (RFC 3465
+    /// and HyStart++, RFC 9406, have a limit L). Not for `bbr`, `bbr1` and a controller of your own.
     #[serde(default)]
     pub count_packets: bool,
     /// Even with delayed acknowledgements, the first 16 packets and two after a mark are acknowledged at
@@ -440,7 +445,7 @@ impl Tcp {
 
     /// Whether, after a timeout, repairs wait until more is acknowledged than had been sent by then.
     pub fn repairs_past_timeout(&self) -> bool {
-        self.repair_past_timeout.unwrap_or(self.name == TcpName::NewReno)
+        self.repair_past_timeout.unwrap_or(matches!(self.name, TcpName::Tahoe | TcpName::NewReno))
     }
 
     /// Whether it sends by rate, and its window bounds only what is under way while nothing comes back.

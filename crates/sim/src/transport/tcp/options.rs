@@ -79,13 +79,15 @@ pub enum MarkRule {
 /// Which rules find and repair losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
+    /// No fast recovery: three duplicates are what a timeout is, without its wait (Jacobson 1988).
+    Tahoe,
     /// Fast retransmit and fast recovery of one loss a window (RFC 5681).
     Reno,
     /// Partial acknowledgements repair further losses (RFC 6582).
     NewReno,
     /// Selective acknowledgements (RFC 2018, RFC 6675).
     Sack,
-    /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937) and a sample of the round trip from every
+    /// RACK-TLP (RFC 8985), with proportional rate reduction (RFC 9937) and a sample of the round trip from every
     /// acknowledgement (RFC 7323).
     Rack,
     /// ns-2's Sack1.
@@ -315,6 +317,7 @@ impl Recovery {
     fn new(tcp: &keys::Tcp) -> Self {
         let rack = tcp.rack || tcp.name.needs().has_model;
         let variant = match tcp.name {
+            TcpName::Tahoe => Variant::Tahoe,
             TcpName::Reno => Variant::Reno,
             TcpName::NewReno => Variant::NewReno,
             _ if rack => Variant::Rack,
@@ -336,7 +339,7 @@ impl Recovery {
 
     /// Whether acknowledgements tell what arrived out of order.
     pub fn has_sack(&self) -> bool {
-        !matches!(self.variant, Variant::Reno | Variant::NewReno)
+        !matches!(self.variant, Variant::Tahoe | Variant::Reno | Variant::NewReno)
     }
 }
 

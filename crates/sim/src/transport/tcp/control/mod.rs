@@ -53,7 +53,7 @@ pub(crate) trait CongestionControl {
     }
 
     /// Whether an echo lowers the window at once, and the window grows meanwhile. Other controls lower it in the
-    /// time of a round trip (RFC 6937).
+    /// time of a round trip (RFC 9937).
     fn grows_while_reduced(&self) -> bool {
         false
     }
@@ -316,7 +316,7 @@ macro_rules! controls {
             /// The state of a new connection.
             pub fn new(o: &Options) -> Self {
                 Self(match o.control.name {
-                    TcpName::Reno | TcpName::NewReno | TcpName::Sack => None,
+                    TcpName::Tahoe | TcpName::Reno | TcpName::NewReno | TcpName::Sack => None,
                     $(TcpName::$name => Some(Box::new(State::$name($name::new(o)))),)+
                 })
             }

@@ -77,7 +77,7 @@ impl Default for Recovery {
 impl Recovery {
     fn new(o: &Options) -> Self {
         match o.recovery.variant {
-            Variant::Reno | Variant::NewReno | Variant::Sack => Self::default(),
+            Variant::Tahoe | Variant::Reno | Variant::NewReno | Variant::Sack => Self::default(),
             Variant::Rack => Self::Rack(Box::new(Rack::new(o))),
             Variant::Ns2 => Self::Ns2(Box::default()),
         }

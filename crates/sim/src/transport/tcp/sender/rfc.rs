@@ -1,4 +1,4 @@
-//! Losses found by duplicates: Reno (RFC 5681), NewReno (RFC 6582), selective acknowledgements (RFC 6675).
+//! Losses found by duplicates: Tahoe (Jacobson 1988), Reno (RFC 5681), NewReno (RFC 6582), selective acknowledgements (RFC 6675).
 
 use super::super::control::{AckInfo, Event};
 use super::super::options::{Options, Variant};
@@ -164,12 +164,19 @@ impl Rfc {
         } else {
             core.ssthresh = o.window.threshold(core.cwnd);
         }
-        if o.recovery.variant != Variant::Sack {
-            core.cwnd += f64::from(DUPLICATES);
-        }
         (self.reduced_at, self.recover, self.resent) = (core.end, core.end, core.una);
-        core.state = State::Recovery;
-        core.force = true;
+        if o.recovery.variant == Variant::Tahoe {
+            core.timed_at = NEVER;
+            core.go_back(o);
+            self.recover += o.recovery.past_timeout;
+            core.state = State::Loss;
+        } else {
+            if o.recovery.variant != Variant::Sack {
+                core.cwnd += f64::from(DUPLICATES);
+            }
+            core.state = State::Recovery;
+            core.force = true;
+        }
         // The retransmission gets a whole timeout, as in ns-2 and Linux: RFC 6298 §5 alone would
         // let the timer of the lost packet run out meanwhile.
         core.restart_timer(now, o);

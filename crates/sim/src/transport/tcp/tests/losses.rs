@@ -1,4 +1,4 @@
-//! What Reno, NewReno and SACK do about losses.
+//! What Tahoe, Reno, NewReno and SACK do about losses.
 
 use super::*;
 
@@ -27,6 +27,31 @@ fn three_duplicates_repair_one_loss_without_a_timeout() {
         assert!((8.0..=13.0).contains(&p.sender.cwnd()), "{variant:?}: {}", p.sender.cwnd());
         assert!(p.receiver.delivered() > first + 16);
     }
+}
+
+/// Jacobson 1988: at the third duplicate the window is one packet, the threshold half of what was under way, and
+/// everything from the lost packet on is sent again, in slow start. More losses of that window need nothing more.
+#[test]
+fn tahoe_goes_back_to_the_lost_packet() {
+    let o = options(Variant::Tahoe).with(|o| o.recovery.limited_transmit = 0);
+    let (mut p, sent) = sixteen(o);
+    let n = sent[0].0;
+    let again = p.deliver(&sent, &[n, n + 5], &[]);
+    assert_eq!(numbers(&again), [n]);
+    assert_eq!(p.sender.cwnd(), 1.0);
+    // The receiver had the next four, so that they are not sent again.
+    let again = p.deliver(&again, &[], &[]);
+    assert_eq!(numbers(&again), [n + 5, n + 6]);
+    let next = p.deliver(&again, &[], &[]);
+    assert_eq!(numbers(&next), [n + 16, n + 17, n + 18], "no packet is sent a third time");
+    assert_eq!((p.sender.cwnd(), p.sender.counts().timeouts), (3.0, 0));
+    // At the threshold of eight the window stops doubling.
+    let mut next = next;
+    while p.sender.cwnd() < 8.0 {
+        next = p.deliver(&next, &[], &[]);
+    }
+    p.deliver(&next, &[], &[]);
+    assert!((8.0..9.5).contains(&p.sender.cwnd()), "{}", p.sender.cwnd());
 }
 
 /// Four losses in one window: SACK repairs them in a round trip or two, NewReno one a round trip

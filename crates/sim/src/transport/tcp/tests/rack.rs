@@ -32,7 +32,7 @@ fn a_timeout_before_the_first_round_trip_sends_one_packet() {
     }
 }
 
-/// RFC 6937: while a window of 16 goes down to 8, every second packet that arrives lets one out; the
+/// RFC 9937: while a window of 16 goes down to 8, every second packet that arrives lets one out; the
 /// window does not grow meanwhile, and grows again afterwards.
 #[test]
 fn an_echo_lets_half_of_the_window_out_while_it_is_answered() {
@@ -61,6 +61,19 @@ fn an_acknowledgement_of_nothing_new_leaves_a_window_that_goes_down() {
         }
         assert!(!p.send_all().is_empty(), "a window of {}", p.sender.cwnd());
     }
+}
+
+/// RFC 9937 §6.2: once what is under way is below the threshold, what was delivered and not sent for may go out,
+/// also with an acknowledgement that tells of losses. Of a window of 40 the packets 0 and 10 … 30 are lost. The
+/// first nine acknowledgements let out seven; the tenth tells of 21 losses and makes up for it: 10 − 6.
+#[test]
+fn what_was_delivered_is_sent_for_when_losses_are_told() {
+    let mut p = Path::new(with_rack().with(|o| o.window.initial = 40.0));
+    let sent = p.send_all();
+    let lost: Vec<u32> = [0].into_iter().chain(10..=30).collect();
+    let rounds = p.deliver_each(&sent, &lost, &[]);
+    let counts: Vec<usize> = rounds.iter().map(Vec::len).collect();
+    assert_eq!(counts, [1, 1, 1, 0, 1, 0, 1, 0, 1, 4, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 /// Losses of a window: the one that half of the packets tell of is repaired in the time of a round trip.

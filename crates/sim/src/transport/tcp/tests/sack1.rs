@@ -12,7 +12,7 @@ fn as_ns2() -> Options {
 
 impl Path {
     /// The same as [`Path::deliver`], by acknowledgement: what each makes the sender send.
-    fn deliver_each(
+    pub(super) fn deliver_each(
         &mut self,
         sent: &[(u32, bool, bool)],
         drop: &[u32],

@@ -1,4 +1,4 @@
-//! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 6937).
+//! Losses told by time: RACK-TLP (RFC 8985), with proportional rate reduction (RFC 9937).
 //!
 //! A packet is lost if one that was sent later by more than the window of reordering has arrived. That window
 //! is a quarter of the least round trip; until packets were seen to overtake each other it is zero from three

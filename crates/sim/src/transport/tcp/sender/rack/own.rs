@@ -202,7 +202,9 @@ impl Rack {
         let lost = self.tell_own_losses(core, now);
         let delivered = self.delivery.as_ref().map(|delivery| delivery.delivered);
         let nothing = std::mem::replace(&mut self.aside.delivered_then, delivered) == delivered;
-        let kind = if again && nothing { Kind::Persistent } else { Kind::Timeout };
+        // RFC 9002 §7.6.2: not before there is a round trip.
+        let persists = again && nothing && core.rtt.srtt() > 0;
+        let kind = if persists { Kind::Persistent } else { Kind::Timeout };
         self.aside.episode = None;
         core.tell_reduced |= o.ecn.on && new_episode;
         self.tell_congestion(core, now, (kind, new_episode), [lost, 0]);

@@ -1,4 +1,4 @@
-//! Repairs of what is lost, and how the window goes down meanwhile (RFC 6937).
+//! Repairs of what is lost, and how the window goes down meanwhile (RFC 9937).
 
 use super::{Core, Rack, State};
 use crate::control::Kind;
@@ -12,7 +12,7 @@ pub(super) struct Windows {
     ssthresh: f64,
 }
 
-/// How far a reduction has come (RFC 6937), in packets.
+/// How far a reduction has come (RFC 9937), in packets.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Reduction {
     /// Delivered and sent since it began, and the window then.
@@ -168,7 +168,7 @@ impl Rack {
         }
     }
 
-    /// RFC 6937 §3, with slow start bounded by what arrived while nothing more is lost.
+    /// RFC 9937 §6.2, with slow start bounded by what arrived while nothing more is lost.
     pub(super) fn reduce(&mut self, core: &mut Core, acked: u32, newly: u32) {
         if self.at_once {
             return;
@@ -182,10 +182,9 @@ impl Rack {
         let send = if pipe > least {
             let whole = (u64::from(*delivered) * u64::from(least)).div_ceil(u64::from(*before));
             (whole as u32).saturating_sub(*out)
-        } else if acked > 0 && !more {
-            (least - pipe).min(delivered.saturating_sub(*out).max(newly) + 1)
         } else {
-            (least - pipe).min(newly)
+            let safe = u32::from(acked > 0 && !more);
+            (least - pipe).min(delivered.saturating_sub(*out).max(newly) + safe)
         };
         let repairs = core.state == State::Recovery;
         let send = if repairs && *out == 0 { send.max(1) } else { send };
