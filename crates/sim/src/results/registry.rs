@@ -644,7 +644,7 @@ pub const CALLS: TableSpec = TableSpec {
         count(
             &["expected"],
             "packets",
-            "Packets that should have arrived: last received number − first received number + 1, summed over flows. So losses before the first and after the last received packet do not count.",
+            "Packets that should have arrived, summed over flows: all that were sent in the window up to the last that arrived, and those after it that are a second old at its end, or as old as the flow's longest delay. Younger ones may still be under way.",
         ),
         count(&["received"], "packets", "How many arrived."),
         real(&["loss"], "0 … 1", "1 − `received` / `expected`."),

@@ -163,16 +163,16 @@ impl Run {
             }
             let (mut all, mut ratings) = (OneWay::default(), Vec::new());
             for flow in flows {
-                all.add(flow);
-                ratings.extend(flow.rating());
+                all.add(flow, self.now);
+                ratings.extend(flow.rating(self.now));
             }
             let rating =
                 (!ratings.is_empty()).then(|| ratings.iter().sum::<f64>() / ratings.len() as f64);
             let mut row = table.row();
             row.text(&spec.group.name);
-            row.count(all.expected());
+            row.count(all.expected(self.now));
             row.count(all.received());
-            row.real(all.loss());
+            row.real(all.loss(self.now));
             all.delays_s().into_iter().for_each(|delay| row.real(delay));
             row.real(all.jitter_s());
             row.real(rating);

@@ -3,7 +3,7 @@
 use aqm::{Ecn, Rng};
 use scenario::traffic::{self as keys, GapsName, TrafficSpec};
 
-use super::{After, EndPoints, FlowReport, FlowSetup, Port};
+use super::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
 use crate::app::Periods;
 use crate::packet::{Packet, Payload};
 use crate::results::one_way::OneWay;
@@ -51,7 +51,7 @@ pub(crate) struct Ends {
     start: u64,
     carry: u64,
     sent: u32,
-    received: u32,
+    received: Distinct,
     /// If it is measured.
     one_way: Option<Box<OneWay>>,
 }
@@ -62,7 +62,7 @@ impl EndPoints for Ends {
     fn new(_: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let setup = &setups[number];
         let (rng, start) = (setup.rng.clone(), setup.start);
-        Self { rng, start, carry: 0, sent: 0, received: 0, one_way: None }
+        Self { rng, start, carry: 0, sent: 0, received: Distinct::from(1), one_way: None }
     }
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
@@ -71,6 +71,9 @@ impl EndPoints for Ends {
         let next = now + self.gap(port.group.packet, rate, o.gaps);
         port.seat.app_at = self.start + port.group.app.next_on(next - self.start);
         self.sent += 1;
+        if let Some(one_way) = &mut self.one_way {
+            one_way.send(self.sent, now);
+        }
         let datagram = port.take_data();
         (datagram.payload, datagram.seq, datagram.ecn) =
             (Payload::Datagram { sent: now.into() }, self.sent, Ecn::ect(o.ecn));
@@ -78,7 +81,7 @@ impl EndPoints for Ends {
     }
 
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, _: &Options) -> After {
-        self.received += 1;
+        self.received.take(packet.seq);
         if let (Some(one_way), Payload::Datagram { sent }) = (&mut self.one_way, packet.payload) {
             one_way.receive(packet.seq, sent.ns(), port.now);
         }
@@ -94,7 +97,7 @@ impl EndPoints for Ends {
     }
 
     fn report(&self) -> FlowReport {
-        FlowReport { delivered: self.received, ..FlowReport::default() }
+        FlowReport { delivered: self.received.count(), ..FlowReport::default() }
     }
 }
 

@@ -5,13 +5,13 @@ use aqm::Ecn;
 use super::Options;
 use super::sender::Sender;
 use crate::packet::{Packet, Payload};
-use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
+use crate::transport::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
 
 /// Both ends of a flow.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Ends {
     sender: Box<Sender>,
-    received: u32,
+    received: Distinct,
 }
 
 impl EndPoints for Ends {
@@ -29,7 +29,7 @@ impl EndPoints for Ends {
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         match packet.payload {
             Payload::Datagram { .. } => {
-                self.received += 1;
+                self.received.take(packet.seq);
                 let marks = u16::from(packet.ecn == Ecn::Ce);
                 let payload = Payload::Report { arrived: port.now.into(), missing: 0, marks };
                 *port.scratch = Packet { payload, seq: packet.seq, ..Packet::default() };
@@ -77,7 +77,7 @@ impl EndPoints for Ends {
     fn report(&self) -> FlowReport {
         let sender = &self.sender;
         FlowReport {
-            delivered: self.received,
+            delivered: self.received.count(),
             timeouts: sender.timeouts,
             ecn_reductions: sender.marked,
             srtt: sender.rtt.srtt(),

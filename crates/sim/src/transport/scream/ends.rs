@@ -77,6 +77,9 @@ impl EndPoints for Ends {
     fn send(&mut self, port: &mut Port<'_>, o: &Options) {
         let Some(sender) = &mut self.sender else { return };
         while let Some((number, made)) = sender.send(port.now) {
+            if let Some(one_way) = &mut self.one_way {
+                one_way.send(number, made);
+            }
             let packet = port.take_data();
             (packet.payload, packet.seq, packet.ecn) =
                 (Payload::Datagram { sent: made.into() }, number, Ecn::ect(o.ecn));
@@ -109,7 +112,7 @@ impl EndPoints for Ends {
     }
 
     fn report(&self) -> FlowReport {
-        let delivered = self.receiver.received;
+        let delivered = self.receiver.received.count();
         let Some(sender) = &self.sender else { return FlowReport::default() };
         FlowReport {
             delivered,

@@ -1,11 +1,12 @@
 //! The receiving half: tells what came (§4.2).
 
 use super::{Report, TOLD};
+use crate::transport::Distinct;
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Receiver {
-    pub(super) received: u32,
+    pub(super) received: Distinct,
     /// The next number after the highest that came; bit k of `came`: that − 2 − k did.
     next: u32,
     came: u32,
@@ -19,7 +20,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// Packet `number` comes. Returns whether a report has to go at once.
     pub(super) fn on_data(&mut self, now: u64, number: u32, marked: bool) -> bool {
-        self.received += 1;
+        self.received.take(number);
         self.fresh += 1;
         self.marks = self.marks.wrapping_add(u16::from(marked));
         if number >= self.next {

@@ -72,7 +72,7 @@ impl EndPoints for Ends {
 
     fn report(&self) -> FlowReport {
         FlowReport {
-            delivered: self.receiver.received,
+            delivered: self.receiver.received.count(),
             timeouts: self.sender.timeouts,
             srtt: self.sender.srtt(),
             ..FlowReport::default()

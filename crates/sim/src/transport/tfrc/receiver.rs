@@ -2,6 +2,7 @@
 
 use super::loss::LossHistory;
 use super::{Options, seconds};
+use crate::transport::Distinct;
 
 /// What a data packet says beside its number (§3.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +39,7 @@ struct Count {
 #[derive(Clone, Default, Debug)]
 pub struct Receiver {
     /// Packets that arrived.
-    pub received: u32,
+    pub(crate) received: Distinct,
     losses: LossHistory,
     /// The last packet, and when it arrived.
     last: Option<(Data, u64)>,
@@ -54,7 +55,7 @@ pub struct Receiver {
 impl Receiver {
     /// A packet arrives. Returns whether feedback is due at once.
     pub fn on_data(&mut self, now: u64, data: Data, o: &Options) -> bool {
-        self.received += 1;
+        self.received.take(data.seq);
         self.now.packets += 1;
         let first = self.last.is_none();
         if first {

@@ -8,7 +8,7 @@
 use aqm::Ecn;
 use scenario::traffic::{self as keys, TrafficSpec};
 
-use super::{After, EndPoints, FlowReport, FlowSetup, Port};
+use super::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
 use crate::packet::{Packet, Payload};
 
 /// What the flows of a group share.
@@ -38,7 +38,7 @@ pub(crate) struct Ends {
     /// When all under way are taken for lost, ns.
     deadline: u64,
     stopped: bool,
-    received: u32,
+    received: Distinct,
     timeouts: u32,
 }
 
@@ -47,7 +47,14 @@ impl EndPoints for Ends {
 
     fn new(_: &Options, _: usize, _: &[FlowSetup]) -> Self {
         let deadline = u64::MAX;
-        Self { next: 0, answered: 0, deadline, stopped: false, received: 0, timeouts: 0 }
+        Self {
+            next: 0,
+            answered: 0,
+            deadline,
+            stopped: false,
+            received: Distinct::default(),
+            timeouts: 0,
+        }
     }
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
@@ -57,7 +64,7 @@ impl EndPoints for Ends {
 
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, o: &Options) -> After {
         if let Payload::Datagram { .. } = packet.payload {
-            self.received += 1;
+            self.received.take(packet.seq);
             *port.scratch =
                 Packet { seq: packet.seq, payload: Payload::Answer, ..Packet::default() };
             port.send_back();
@@ -90,8 +97,8 @@ impl EndPoints for Ends {
     }
 
     fn report(&self) -> FlowReport {
-        let Self { received, timeouts, .. } = *self;
-        FlowReport { delivered: received, timeouts, ..FlowReport::default() }
+        let delivered = self.received.count();
+        FlowReport { delivered, timeouts: self.timeouts, ..FlowReport::default() }
     }
 }
 
