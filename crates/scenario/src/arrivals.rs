@@ -1,7 +1,7 @@
 //! Files that a scenario names, handed in by a caller that may open them, and the packets of a capture, as a
 //! source sends them.
 
-use aqm::{Duration, Ecn};
+use aqm::{Duration, Ecn, Label};
 
 use crate::text::{self, Network};
 
@@ -76,6 +76,9 @@ pub struct Arrivals {
     pub packets: Box<[Arrival]>,
     /// When each flow's first packet comes, ns.
     pub starts: Vec<u64>,
+    /// What each flow's first packet tells beside its flow; hosts are numbered as they first appear, modulo
+    /// [`Label::HOSTS`].
+    pub labels: Vec<Label>,
     /// Sixteen hexadecimal digits over all packets.
     pub digest: String,
     /// How many packets up to that time do not come at their recorded time, from all senders.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{self, Path, PathBuf};
 
-use aqm::Duration;
+use aqm::{Duration, Label};
 use link::DecisionHash;
 use scenario::arrivals::{Arrival, Arrivals, Files, SHORTEST_PACKET, Text};
 use scenario::text::{self, Network};
@@ -85,9 +85,9 @@ pub fn read(
     let file = path.display().to_string();
     let input = File::open(path).map_err(|e| format!("{file}: {e}"))?;
     let mut capture = Capture::new(input, &file).map_err(|e| e.to_string())?;
-    let mut numbers = HashMap::new();
+    let (mut numbers, mut hosts) = (HashMap::new(), HashMap::new());
     let mut packets = Vec::new();
-    let mut starts = Vec::new();
+    let (mut starts, mut labels) = (Vec::new(), Vec::new());
     let mut hash = DecisionHash::default();
     while let Some(packet) = capture.next_packet().map_err(|e| e.to_string())? {
         let time = packet.time;
@@ -105,8 +105,16 @@ pub fn read(
             let len = packet.len;
             format!("{file}: a packet of {len} bytes at {time} ns; 65535 are the most")
         })?;
-        let flow = *numbers.entry(packet.headers.flow).or_insert_with(|| {
+        let (flow, dscp) = (packet.headers.flow, packet.headers.dscp);
+        let mut number = |host| {
+            let next = hosts.len();
+            (*hosts.entry(host).or_insert(next) % usize::from(Label::HOSTS)) as u16
+        };
+        let flow = *numbers.entry(flow).or_insert_with(|| {
+            let label = Label { dscp, host: number(flow.source), peer: number(flow.destination) };
+            hash.departure(time, u32::from(label.host) << 16 | u32::from(label.peer), dscp.into());
             starts.push(time);
+            labels.push(label);
             starts.len() as u32 - 1
         });
         let (len, ecn) = (len.max(SHORTEST_PACKET), packet.headers.ecn);
@@ -116,6 +124,7 @@ pub fn read(
     Ok(Arrivals {
         packets: packets.into(),
         starts,
+        labels,
         digest: hash.to_string(),
         reordered: capture.reordered(),
         oversized: capture.oversized(),

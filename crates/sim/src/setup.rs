@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aqm::units::Size;
-use aqm::{Duration, Env, Instant, Rate, Rng};
+use aqm::{Duration, Env, Instant, Label, Rate, Rng};
 use link::Impair;
 use link::impair::Loss;
 use scenario::error::Complaint;
@@ -61,7 +61,11 @@ pub(crate) fn identities(traffic: &[TrafficSpec], labels: bool) -> Option<Vec<Id
                 None => number,
             };
             let asked = matches!(spec.app, keys::App::Web(_));
-            let label = labels.then(|| (spec.group.label(), asked));
+            let own = match &spec.transport {
+                keys::Transport::Trace(trace) => trace.arrivals.labels[k as usize],
+                _ => Label::default(),
+            };
+            let label = labels.then(|| (spec.group.label(own), asked));
             identities.push(Identity { flow, rekey, label });
         }
     }

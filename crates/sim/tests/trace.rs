@@ -249,3 +249,29 @@ fn what_is_wrong_with_a_trace_is_said() {
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     assert!(refused(&good).to_string().contains("ends in the middle"));
 }
+
+/// Three flows of one rate, whose packets tell that they are best effort, a call and background: CAKE shares by
+/// that, as among groups with a `dscp`, unless the group has another.
+#[test]
+fn a_capture_s_codepoints_and_hosts_are_its_own() {
+    let dscps = [0, 46, 8];
+    let head = |host: u8, dscp: u8| {
+        let mut head = vec![0; 28];
+        (head[0], head[1], head[3], head[8], head[9]) = (0x45, dscp << 2, 250, 64, 17);
+        head[12..20].copy_from_slice(&[192, 0, 2, host, 198, 51, 100, 1]);
+        head[20..28].copy_from_slice(&[0, host, 0, 9, 0, 230, 0, 0]);
+        head
+    };
+    let packet = |k: u64| (k * 333_333, 250, head((k % 3) as u8, dscps[(k % 3) as usize]));
+    let file = file("codepoints.pcapng", (0..24_000).map(packet));
+    let goodput = |more: &str| {
+        let text = scenario(&file, more).replace("12mbit", "3mbit");
+        let cake = "\"cake\"\nparams = { diffserv = \"diffserv4\" }";
+        let outcome = run(&text.replace("10s", "8s").replace("\"droptail\"", cake));
+        [0, 1, 2].map(|i| outcome.flows.number("goodput_bps", i).unwrap() / 1e6)
+    };
+    let [plain, call, background] = goodput("");
+    assert!(call > 1.0 && background < 0.5 && plain > 1.0, "{plain} {call} {background}");
+    let all = goodput("dscp = \"CS0\"");
+    assert!(all.iter().all(|rate| (rate - 1.0).abs() < 0.05), "{all:?}");
+}

@@ -74,11 +74,13 @@ pub struct GroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
     /// The codepoint (DSCP) of its data packets and of their acknowledgements, such as `EF`, `AF41` or
-    /// `46`; CS0 if not given. `cake` and `wred` use it; other queues ignore it.
+    /// `46`; CS0 if not given, or for a `trace` that of each flow's first packet. `cake` and `wred` use it;
+    /// other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
     /// A label for `cake`, which shares among hosts: the number of the sending host, 0 … 8191; 0 if
-    /// not given. It does not change the node, and other queues ignore it.
+    /// not given, or for a `trace` a number for each address. It does not change the node, and other queues
+    /// ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
     /// As `host`, for the receiving host.
@@ -196,10 +198,13 @@ pub(crate) fn expand_traffic(
 }
 
 impl GroupSpec {
-    /// What its packets tell beside their flow.
-    pub fn label(&self) -> Label {
-        let dscp = self.dscp.map_or(0, |dscp| dscp.0.0);
-        Label { dscp, host: self.host.unwrap_or(0), peer: self.peer.unwrap_or(0) }
+    /// What its packets tell beside their flow, where `other` is what they tell otherwise.
+    pub fn label(&self, other: Label) -> Label {
+        Label {
+            dscp: self.dscp.map_or(other.dscp, |dscp| dscp.0.0),
+            host: self.host.unwrap_or(other.host),
+            peer: self.peer.unwrap_or(other.peer),
+        }
     }
 
     /// Data packets on the wire in bytes, if allowed.
