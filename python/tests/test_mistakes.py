@@ -130,7 +130,7 @@ duration=0s | duration = "0s" | more than 0s
 duration=-4s | duration = "-4s" | a time
 duration= | duration = ""
 warmup=4s | warmup = "4s" | less than the duration of 4s
-seed=-1 | seed = -1 | a whole number, 0 or more
+seed=-1 | seed = -1 | a whole number, 0 … 18446744073709551615
 seed=abc | seed = "abc" | a whole number
 seed=1.5 | seed = 1.5 | a whole number
 title=5 | title = 5 | text in quotes
@@ -179,8 +179,8 @@ queue=red | queue = "red" | in brackets
 queue.0.link=A->C | "A->C" | did you mean `A->B`?
 queue.0.prefilter=redpd | "redpd" | did you mean `red-pd`?
 traffic.0.flows=0 | traffic[0].flows = 0 | at least 1
-traffic.0.flows=-3 | traffic[0].flows = -3 | a whole number, 0 or more
-traffic.0.flows=abc | traffic[0].flows = "abc" | a whole number, 0 or more
+traffic.0.flows=-3 | traffic[0].flows = -3 | a whole number, 0 … 4294967295
+traffic.0.flows=abc | traffic[0].flows = "abc" | a whole number, 0 … 4294967295
 traffic.0.flows=1.5 | traffic[0].flows = 1.5 | a whole number
 traffic.0.flows=99999999 | 99999999 | at most 4000000
 traffic.0.transport=tcp | "tcp" | TCP is `sack`, `cubic`

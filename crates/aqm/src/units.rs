@@ -160,6 +160,12 @@ impl TextError {
         Self { allowed, hint: String::new() }
     }
 
+    /// For a text that is no number with a unit.
+    fn unread(allowed: &'static str, text: &str) -> Self {
+        let negative = text.trim_start().starts_with(['-', '−']);
+        Self::hint(allowed, if negative { "it cannot be negative" } else { "" })
+    }
+
     fn hint(allowed: &'static str, hint: &str) -> Self {
         Self { allowed, hint: hint.into() }
     }
@@ -251,7 +257,7 @@ fn real(digits: u128, decimals: u32) -> f64 {
 impl FromStr for Rate {
     type Err = TextError;
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let err = || TextError::new(RATE);
+        let err = || TextError::unread(RATE, text);
         let (digits, decimals, unit) = split(text).ok_or_else(err)?;
         let multiple: u128 = match unit {
             "bit" | "bit/s" => 1,
@@ -289,7 +295,7 @@ impl FromStr for Rate {
 impl FromStr for Duration {
     type Err = TextError;
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let err = || TextError::new(DURATION);
+        let err = || TextError::unread(DURATION, text);
         let (digits, decimals, unit) = split(text).ok_or_else(err)?;
         let ns: u128 = match unit {
             "ns" => 1,
@@ -302,14 +308,16 @@ impl FromStr for Duration {
             "" => return Err(TextError::hint(DURATION, "add the unit, for example 20ms")),
             _ => return Err(TextError::meant::<Self>(DURATION, text, unit, &DURATIONS)),
         };
-        scaled(digits, decimals, ns, 1).map(Self::from_nanos).ok_or_else(err)
+        scaled(digits, decimals, ns, 1)
+            .map(Self::from_nanos)
+            .ok_or_else(|| TextError::hint(DURATION, "a time is below 585 years"))
     }
 }
 
 impl FromStr for Size {
     type Err = TextError;
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let err = || TextError::new(SIZE);
+        let err = || TextError::unread(SIZE, text);
         let (digits, decimals, unit) = split(text).ok_or_else(err)?;
         let bytes: u128 = match unit {
             "p" | "packets" if decimals == 0 => {

@@ -177,7 +177,8 @@ fn in_plain_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number, 0 … 255",
         "u16" => "a whole number, 0 … 65535",
-        "u32" | "u64" | "u128" | "usize" => "a whole number, 0 or more",
+        "u32" => "a whole number, 0 … 4294967295",
+        "u64" | "u128" | "usize" => "a whole number, 0 … 18446744073709551615",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",

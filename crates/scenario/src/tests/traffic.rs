@@ -30,6 +30,7 @@ fn idle_keys_are_refused() {
             "rates[0]",
             "two values",
         ),
+        ("cbr", "rate = \"400gbit\"\npacket = \"40B\"", "rate", "at most 320gbit"),
         ("scream", "pause = [\"1s\", \"2s\", \"3s\"]", "pause", "two values"),
         ("rust:x", "params = { n = [1] }", "params.n", "text in quotes, a number"),
         ("rust:x", "tso = true", "tso", "controller of your own"),

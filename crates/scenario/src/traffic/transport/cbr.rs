@@ -64,6 +64,12 @@ impl Keys for Cbr {
         if !self.rates.is_sorted_by(|a, b| a.0.0 < b.0.0) {
             return at.refuse("rates", "pairs of a time and a rate, times ascending");
         }
+        let most = u64::from(group.packet_bytes().unwrap_or(u16::MAX)) * 8_000_000_000;
+        let rates = [&self.rate].into_iter().chain(self.rates.iter().map(|(_, rate)| rate));
+        if rates.map(|rate| rate.0.bits_per_second()).max() > Some(most) {
+            let most = Rate::new(most).map(|rate| format!("at most {rate}, a packet a nanosecond"));
+            return at.refuse("rate", &most.unwrap_or_default());
+        }
         if let (Some(stop), Some((last, _))) = (group.stop, self.rates.last())
             && last.0 >= stop.0
         {
