@@ -30,6 +30,7 @@ LAYERS = (
     {"report"},
     {"lab"},
     {""},
+    {"gym"},
     {"bench"},
     {"doctor"},
     {"cli"},

@@ -4,6 +4,7 @@ mod captures;
 mod catalog;
 mod convert;
 mod driven;
+mod episodes;
 mod error;
 mod explain;
 mod own;
@@ -30,6 +31,9 @@ mod _core {
 
     #[pymodule_export]
     use crate::driven::Driven;
+
+    #[pymodule_export]
+    use crate::episodes::Episodes;
 
     #[pymodule_export]
     use crate::prepared::Prepared;

@@ -35,6 +35,7 @@ impl Prepared {
     #[new]
     #[pyo3(signature = (text, origin = "<string>"))]
     fn new(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
+        drop(own::failure());
         let checked = |e| error::raise(py, e);
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let canonical = scenario.to_toml();

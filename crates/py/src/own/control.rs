@@ -15,7 +15,8 @@ use scenario::own::Class;
 use sim::control::{self, Controller, Make, Out, Provider};
 
 use super::program::Program;
-use super::{Classes, MODULE, arguments, complaint, fail, told, with_stream, wrong};
+use super::{Classes, MODULE, arguments, complaint, fail, has_failed, told, with_stream, wrong};
+use crate::episodes;
 
 /// The methods that a class may have.
 const EVENTS: [&str; 8] = [
@@ -255,7 +256,7 @@ impl Object {
         now: u64,
     ) -> f64 {
         self.now = now;
-        if self.failed || self.methods[kind].is_none() {
+        if self.failed || self.methods[kind].is_none() || has_failed() {
             return NOTHING;
         }
         let time = now as i64;
@@ -555,6 +556,9 @@ impl Provider for Classes {
         settings: &[(&str, &str)],
         start: &control::Start,
     ) -> Result<Arc<dyn Make>, Complaint> {
+        if let Some(maker) = episodes::steered_controller() {
+            return Ok(maker);
+        }
         Python::attach(|py| {
             let call = || -> PyResult<Maker> {
                 let args = arguments(py, class, settings)?;

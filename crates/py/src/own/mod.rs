@@ -16,12 +16,13 @@ use std::sync::Mutex;
 use aqm::own::Advice;
 use aqm::units::TextError;
 use aqm::{Arrival, Cause, Cx, Departure, Env, Instant, Meta, Rng, Victim, View};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use scenario::error::Complaint;
 use scenario::own::{self, Class, Role};
 
+use crate::episodes;
 use program::Program;
 
 /// What a method gives for "do nothing": no coin is tossed.
@@ -46,6 +47,11 @@ thread_local! {
 /// What ended a run on this thread, if something did; it is forgotten then.
 pub(crate) fn failure() -> Option<PyErr> {
     FAILED.take()
+}
+
+/// Whether a run on this thread has come to its end by a failure: nobody is asked any more.
+fn has_failed() -> bool {
+    FAILED.with_borrow(Option::is_some)
 }
 
 /// The next uniform number in [0, 1) of the queue whose method is being called.
@@ -227,7 +233,7 @@ impl Object {
         otherwise: T,
         read: impl FnOnce(f64, &mut Rng) -> Result<T, &'static str>,
     ) -> T {
-        if self.failed || self.methods[event.kind].is_none() {
+        if self.failed || self.methods[event.kind].is_none() || has_failed() {
             return otherwise;
         }
         self.queue.see(event);
@@ -499,6 +505,9 @@ impl own::Own for Classes {
         settings: &[(&str, &str)],
         env: &Env,
     ) -> Result<Box<dyn Advice>, Complaint> {
+        if let Some(advice) = episodes::steered_queue(env) {
+            return Ok(advice);
+        }
         object(class, settings, env)
             .map_err(|error| Python::attach(|py| complaint(py, &error, class.role)))
     }
@@ -530,8 +539,12 @@ fn arguments<'a, 'py>(
     Ok((class.code, class.file, class.name, dict, class.role.key()))
 }
 
-/// An error of `bluewater.own`, whose attributes say where, or of the user's own code.
+/// An error of `bluewater.own`, whose attributes say where, or of the user's own code. What is no error, as
+/// Ctrl-C, is kept, and raised in place of the complaint.
 fn complaint(py: Python<'_>, error: &PyErr, role: Role) -> Complaint {
+    if !error.is_instance_of::<PyException>(py) {
+        keep(error.clone_ref(py));
+    }
     let value = error.value(py);
     let text = |name: &str| -> Option<String> {
         value.getattr(name).ok()?.cast::<PyString>().ok().map(|text| text.to_string())

@@ -210,6 +210,11 @@ impl Run {
         queues.iter().filter_map(journal).collect()
     }
 
+    /// The simulated time, ns.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
     /// How much of the simulated time is done, 0 … 1.
     pub fn progress(&self) -> f64 {
         self.now as f64 / self.end as f64

@@ -1,0 +1,342 @@
+//! Simulations that an agent steers step by step, many at once: what `bluewater.gym` is made of.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aqm::own::Advice;
+use aqm::{Arrival, Cause, Cx, Departure, Duration, Instant, Meta, Qdisc as _, Rng, Victim, View};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use sim::control::{Ack, Congestion, Controller, Lost, Make, Out, Start};
+use sim::network::Managed;
+use sim::{Run, Scenario, ScenarioError};
+
+use crate::{error, own};
+
+/// How errors name what was given.
+const ORIGIN: &str = "<environment>";
+/// How many numbers an agent sees of a step.
+const SEEN: usize = 7;
+
+/// What an agent at a queue sees of a step, with units.
+const OF_QUEUE: [(&str, &str); SEEN] = [
+    ("backlog", "bytes queued at the end of the step"),
+    ("sojourn", "mean time in the queue of the packets that left, ns; 0 if none left"),
+    ("sent", "bytes that left the queue"),
+    ("busy", "share of the step in which the link sent, 0 … 1"),
+    ("arrived", "packets that arrived"),
+    ("dropped", "packets dropped, for whatever cause"),
+    ("marked", "packets marked"),
+];
+/// What an agent that sends sees of a step, with units, of all its connections together.
+const OF_SENDER: [(&str, &str); SEEN] = [
+    ("acked", "bytes acknowledged"),
+    ("rtt", "mean round trip of the acknowledgements, ns; 0 if none came"),
+    ("min_rtt", "least round trip so far, ns; 0 before the first"),
+    ("lost", "bytes found to be lost"),
+    ("marked", "packets acknowledged as marked"),
+    ("in_flight", "bytes in flight after the last acknowledgement"),
+    ("episodes", "times that the network was found to be congested"),
+];
+
+thread_local! {
+    /// The strings of the simulation that is being built, if an agent is to steer it.
+    static STEERED: RefCell<Option<Strings>> = const { RefCell::new(None) };
+}
+
+/// Between an agent and what it steers.
+#[derive(Clone, Default)]
+struct Strings(Arc<(AtomicU64, Mutex<Heard>)>);
+
+/// What a queue is told, and what connections hear in a step.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    acked: u64,
+    /// Their sum, and how many.
+    round_trips: (u64, u64),
+    min_rtt: u64,
+    lost: u64,
+    marked: u64,
+    in_flight: u64,
+    episodes: u64,
+    /// Of the link behind the queue, bit/s.
+    rate: u64,
+}
+
+impl Strings {
+    fn set(&self, action: f64) {
+        self.0.0.store(action.to_bits(), Ordering::Relaxed);
+    }
+
+    /// What the agent chose last.
+    fn action(&self) -> f64 {
+        f64::from_bits(self.0.0.load(Ordering::Relaxed))
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What stands for a class that advises a queue, if an agent steers the simulation that is being built.
+pub(crate) fn steered_queue(env: &Env) -> Option<Box<dyn Advice>> {
+    let strings = STEERED.with_borrow(Clone::clone)?;
+    strings.heard().rate = env.rate.bits_per_second();
+    Some(Box::new(Steered(strings)))
+}
+
+/// What stands for a class that controls connections, if an agent steers the simulation that is being
+/// built.
+pub(crate) fn steered_controller() -> Option<Arc<dyn Make>> {
+    Some(Arc::new(Steered(STEERED.with_borrow(Clone::clone)?)))
+}
+
+/// A queue that signals with the probability that the agent chose, or connections with the window, bytes.
+#[derive(Clone)]
+struct Steered(Strings);
+
+impl Advice for Steered {
+    fn on_arrival(&mut self, _: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
+        if cx.rng.chance(self.0.action()) { Arrival::Signal(Cause::Early) } else { Arrival::Admit }
+    }
+
+    fn on_departure(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Departure {
+        Departure::Send
+    }
+
+    fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
+        Victim::Arriving
+    }
+
+    fn on_idle(&mut self, _: &mut Cx<'_>) {}
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+
+    fn on_timer(&mut self, _: &View<'_>, _: &mut Cx<'_>) {}
+
+    fn observe(&self, _: Instant, _: &mut dyn FnMut(&'static str, f64)) {}
+
+    fn duplicate(&self) -> Box<dyn Advice> {
+        Box::new(self.clone())
+    }
+}
+
+impl Make for Steered {
+    fn make(&self, _: &Start, _: Rng) -> Box<dyn Controller> {
+        Box::new(Connection { cwnd: self.0.action(), strings: self.0.clone() })
+    }
+}
+
+/// A connection of the agent: it takes the window that was chosen when it next hears of the network, as the
+/// class that repeats the episode does.
+#[derive(Clone)]
+struct Connection {
+    cwnd: f64,
+    strings: Strings,
+}
+
+impl Controller for Connection {
+    fn on_lost(&mut self, lost: &Lost) {
+        self.strings.heard().lost += lost.bytes;
+    }
+
+    fn on_congestion(&mut self, _: &Congestion) {
+        self.strings.heard().episodes += 1;
+        self.cwnd = self.strings.action();
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let mut heard = self.strings.heard();
+        heard.acked += ack.acked;
+        if ack.rtt > 0 {
+            heard.round_trips.0 += ack.rtt;
+            heard.round_trips.1 += 1;
+        }
+        heard.min_rtt = ack.min_rtt;
+        heard.marked += ack.ce_packets;
+        heard.in_flight = ack.in_flight;
+        drop(heard);
+        self.cwnd = self.strings.action();
+    }
+
+    fn out(&self) -> Out {
+        Out { cwnd: self.cwnd, ..Out::default() }
+    }
+}
+
+/// Totals of a queue.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    departed: u64,
+    /// In the window of measurement, ns.
+    delay: u128,
+    idle: u64,
+    sent: u64,
+    arrived: u64,
+    dropped: u64,
+    marked: u64,
+}
+
+impl Totals {
+    fn of(queue: &Managed, now: u64) -> Self {
+        let counters = queue.queue().counters();
+        Self {
+            departed: counters.departed.packets,
+            delay: queue.stats().delays().1,
+            idle: queue.idle(now),
+            sent: counters.departed.bytes,
+            arrived: counters.arrived.packets,
+            dropped: counters.all_dropped().packets,
+            marked: counters.all_marked().packets,
+        }
+    }
+}
+
+/// One simulation.
+struct Episode {
+    run: Run,
+    strings: Strings,
+    before: Totals,
+    over: bool,
+}
+
+impl Episode {
+    fn new(scenario: Scenario, text: &str) -> Result<Self, ScenarioError> {
+        let strings = Strings::default();
+        STEERED.set(Some(strings.clone()));
+        let run = Run::new(scenario, text, ORIGIN);
+        STEERED.set(None);
+        Ok(Self { run: run?, strings, before: Totals::default(), over: false })
+    }
+
+    /// One step, and what an agent sees of it.
+    fn step(&mut self, action: f64, step: Duration, sends: bool) -> [f64; SEEN] {
+        self.strings.set(action);
+        let from = self.run.now();
+        self.over = !self.run.advance(step);
+        let now = self.run.now();
+        if sends {
+            let mut heard = self.strings.heard();
+            let (sum, count) = heard.round_trips;
+            let Heard { acked, min_rtt, lost, marked, in_flight, episodes, .. } = *heard;
+            *heard = Heard { min_rtt, in_flight, ..Heard::default() };
+            let rtt = if count == 0 { 0 } else { sum / count };
+            return [acked, rtt, min_rtt, lost, marked, in_flight, episodes].map(|n| n as f64);
+        }
+        let Some(queue) = self.run.primary() else { return [0.0; SEEN] };
+        let total = Totals::of(queue, now);
+        let then = std::mem::replace(&mut self.before, total);
+        let left = total.departed - then.departed;
+        let delay = total.delay.saturating_sub(then.delay) as f64;
+        [
+            queue.queue().backlog().bytes as f64,
+            if left == 0 { 0.0 } else { delay / left as f64 },
+            (total.sent - then.sent) as f64,
+            1.0 - (total.idle - then.idle) as f64 / (now - from).max(1) as f64,
+            (total.arrived - then.arrived) as f64,
+            (total.dropped - then.dropped) as f64,
+            (total.marked - then.marked) as f64,
+        ]
+    }
+}
+
+/// Simulations that an agent steers, side by side.
+#[pyclass(module = "bluewater._core", unsendable)]
+pub(crate) struct Episodes {
+    /// What an episode may be of, with its text and the rate of the agent's link, bit/s.
+    scenarios: Vec<(Scenario, String, u64)>,
+    episodes: Vec<Option<Episode>>,
+    step: Duration,
+    /// The agent sends; otherwise it advises the queue.
+    sends: bool,
+}
+
+#[pymethods]
+impl Episodes {
+    /// `count` places for episodes of `texts`: scenarios as TOML, in which the agent stands for the class
+    /// in Python, that of a transport if it `sends`. A step takes `step` ns.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        texts: Vec<String>,
+        count: usize,
+        step: u64,
+        sends: bool,
+    ) -> PyResult<Self> {
+        let read = |text: String| -> Result<(Scenario, String, u64), ScenarioError> {
+            let scenario = sim::capture::scenario(&text, ORIGIN)?;
+            // What does not fit shows as it is built.
+            let rate = Episode::new(scenario.clone(), &text)?.strings.heard().rate;
+            Ok((scenario, text, rate))
+        };
+        let scenarios = texts.into_iter().map(read).collect::<Result<_, _>>();
+        Ok(Self {
+            scenarios: scenarios.map_err(|e| error::raise(py, e))?,
+            episodes: (0..count).map(|_| None).collect(),
+            step: Duration::from_nanos(step.max(1)),
+            sends,
+        })
+    }
+
+    /// The names of what is observed, in order, with what they are.
+    #[staticmethod]
+    fn observed(sends: bool) -> [(&'static str, &'static str); SEEN] {
+        if sends { OF_SENDER } else { OF_QUEUE }
+    }
+
+    /// The rate of the link of the agent's queue in scenario `which`, bit/s; 0 if it sends.
+    fn rate(&self, which: usize) -> u64 {
+        self.scenarios.get(which).map_or(0, |(.., rate)| *rate)
+    }
+
+    /// Begins an episode of scenario `which` with a `seed` in `place`.
+    fn reset(&mut self, py: Python<'_>, place: usize, which: usize, seed: u64) -> PyResult<()> {
+        let none = || PyValueError::new_err("no such place or scenario");
+        let (scenario, text, _) = self.scenarios.get(which).ok_or_else(none)?;
+        let place = self.episodes.get_mut(place).ok_or_else(none)?;
+        let episode = Episode::new(Scenario { seed, ..scenario.clone() }, text);
+        *place = Some(episode.map_err(|e| error::raise(py, e))?);
+        Ok(())
+    }
+
+    /// A step of every episode. `actions` has a number for each place; `observed` gets a row of
+    /// [`Episodes::observed`] for each, and `over` whether the episode has come to its end. A place
+    /// without an episode, with one that is over, or whose action is no number is left alone.
+    fn step(
+        &mut self,
+        py: Python<'_>,
+        actions: PyBuffer<f64>,
+        observed: PyBuffer<f64>,
+        over: PyBuffer<u8>,
+    ) -> PyResult<()> {
+        let actions = actions.to_vec(py)?;
+        let mut rows = observed.to_vec(py)?;
+        let count = self.episodes.len();
+        if [actions.len(), rows.len(), over.item_count()] != [count, SEEN * count, count] {
+            return Err(PyValueError::new_err("an action, a row and an end for each place"));
+        }
+        let Self { episodes, step, sends, .. } = self;
+        let each = episodes.iter_mut().zip(rows.chunks_exact_mut(SEEN)).zip(actions);
+        for ((episode, row), action) in each {
+            let runs = |episode: &&mut Episode| !episode.over && !action.is_nan();
+            if let Some(episode) = episode.as_mut().filter(runs) {
+                row.copy_from_slice(&episode.step(action, *step, *sends));
+            }
+        }
+        own::failure().map_or(Ok(()), Err)?;
+        let ends: Vec<u8> =
+            episodes.iter().map(|each| each.as_ref().is_some_and(|e| e.over).into()).collect();
+        observed.copy_from_slice(py, &rows)?;
+        over.copy_from_slice(py, &ends)
+    }
+
+    /// The hash over the decisions of the episode in `place` so far.
+    fn decision_hash(&self, place: usize) -> Option<String> {
+        let episode = self.episodes.get(place)?.as_ref()?;
+        Some(episode.run.simulation().decision_hash().to_string())
+    }
+}

@@ -1,0 +1,156 @@
+"""Environments: Gymnasium's own checks, what is seen, and that episodes can be repeated."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import bluewater
+from bluewater.gym import BottleneckEnv, BottleneckVectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LINK: dict[str, Any] = {
+    "duration": "3s",
+    "network": {"preset": "dumbbell", "rate": "10mbit", "delay": "20ms"},
+    "queue": [{"aqm": "droptail", "buffer": "100p"}],
+    "traffic": [{"name": "bulk", "flows": 4, "transport": "sack", "start": "0s..200ms"}],
+}
+MARKED = {**LINK, "traffic": [{**LINK["traffic"][0], "ecn": True}]}
+ALONE = {**LINK, "traffic": [{"name": "agent", "transport": "sack"}, {"transport": "cubic"}]}
+
+
+@pytest.mark.parametrize("options", [{}, {"group": "agent"}])
+def test_gymnasium_takes_it_for_an_environment(options: dict[str, str]) -> None:
+    env = BottleneckEnv(ALONE, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*(infinite|-inf|\\+inf|infinity).*")
+        check_env(env, skip_render_check=True)
+
+
+def play(env: BottleneckEnv, seed: int, steps: int = 10**6) -> float:
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    total, over = 0.0, False
+    while not over and steps:
+        _, reward, _, over, _ = env.step(env.action_space.sample() ** 4)
+        total += reward
+        steps -= 1
+    return total
+
+
+@pytest.mark.parametrize("source", [LINK, MARKED])
+@pytest.mark.parametrize("step", ["10ms", "700us"])
+def test_an_episode_of_a_queue_can_be_repeated(source: dict[str, Any], step: str) -> None:
+    env = BottleneckEnv(source, step=step)
+    play(env, 5)
+    first = env.decision_hash()
+    repeated = bluewater.run(env.scenario())
+    assert repeated.decision_hash == first
+    assert repeated.summary["dropped"] + repeated.summary["marked"] > 0
+    play(env, 6)
+    assert env.decision_hash() != first
+    play(env, 5)
+    assert env.decision_hash() == first
+
+
+def test_an_episode_of_a_sender_can_be_repeated() -> None:
+    env = BottleneckEnv(ALONE, group="agent", most=60)
+    env.reset(seed=3)
+    over, n = False, 0
+    while not over:
+        _, _, _, over, _ = env.step(np.array([5.0 + n % 50], np.float32))
+        n += 1
+    assert n == 300
+    assert bluewater.run(env.scenario()).decision_hash == env.decision_hash()
+
+
+def test_half_an_episode_can_be_repeated() -> None:
+    env = BottleneckEnv(LINK)
+    play(env, 1, steps=77)
+    scenario = env.scenario()
+    assert scenario.table["duration"] == f"{77 * 10**7}ns"
+    assert bluewater.run(scenario).decision_hash == env.decision_hash()
+
+
+def test_what_is_seen_adds_up_to_the_run() -> None:
+    env = BottleneckEnv(LINK)
+    env.reset(seed=1)
+    sums: dict[str, float] = {}
+    over = False
+    while not over:
+        _, _, _, over, _ = env.step([0.002])
+        for name, value in env.seen.items():
+            sums[name] = sums.get(name, 0.0) + float(value[0])
+    whole = bluewater.run(env.scenario()).summary
+    assert sums["arrived"] == whole["arrived"]
+    assert sums["dropped"] == whole["dropped"] > 0
+    assert sums["sent"] * 8 / 3 / 10e6 == pytest.approx(whole["utilisation"], rel=0.01)
+    assert sums["busy"] / 300 == pytest.approx(whole["utilisation"], abs=0.01)
+
+
+def test_no_signal_is_drop_tail_and_certain_signals_stop_all() -> None:
+    def run(p: float) -> Mapping[str, Any]:
+        env = BottleneckEnv(LINK)
+        env.reset(seed=1)
+        for _ in range(300):
+            env.step([p])
+        return bluewater.run(env.scenario()).summary
+
+    plain = bluewater.run(bluewater.Scenario(LINK)).summary
+    assert run(0.0)["utilisation"] == pytest.approx(plain["utilisation"], abs=0.02)
+    assert run(1.0)["departed"] == 0
+
+
+def test_environments_side_by_side_are_those_alone() -> None:
+    many = BottleneckVectorEnv([LINK, MARKED], 5)
+    observed, _ = many.reset(seed=9)
+    assert observed.shape == (5, 6)
+    assert observed.dtype == np.float32
+    total = np.zeros(5)
+    for n in range(301):
+        observed, reward, ended, truncated, _ = many.step(np.full((5, 1), 0.001 * (n % 7)))
+        assert (reward[n == 300 :] == 0).all() or n < 300
+        assert truncated.all() == (n == 299)
+        assert not ended.any()
+        total += reward
+        if n == 299:
+            hashes = [many.decision_hash(i) for i in range(5)]
+            again = [bluewater.run(many.scenario(i)).decision_hash for i in range(5)]
+            assert hashes == again
+            assert len(set(hashes)) == 5
+    assert (total > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "says"),
+    [
+        (LINK, {"group": "bulky"}, "no such group"),
+        (LINK, {"step": "0s"}, "step"),
+        (LINK, {"step": "10"}, "step|duration"),
+        (LINK, {"num_envs": 3}, "num_envs"),
+        ({**LINK, "queue": [{"aqm": "droptail", "buffer": "5x"}]}, {}, "buffer"),
+        ([], {}, "nothing to simulate"),
+    ],
+)
+def test_what_does_not_fit_is_named(source: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        BottleneckEnv(source, **options)
+
+
+def test_an_action_that_is_no_number_is_refused() -> None:
+    env = BottleneckEnv(LINK)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step([0.1])
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="no number"):
+        env.step([np.nan])
+    env.step([7.0])
+    assert env.scenario().table["queue"][0]["code"].endswith("ACTIONS = [1.0]\n")
