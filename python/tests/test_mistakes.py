@@ -494,7 +494,7 @@ run links.toml --set link.0.aqm=red | unknown key | `aqm` is a key of [[queue]]
 run links.toml --set link.0.framing=adsl | "adsl" | pppoe-ptm
 run links.toml --set link.1.rate=1mbit | link.1.rate | 0 … 0
 run links.toml --set queue.0.link=a-b | "a-b" | did you mean `a->b`?
-run links.toml --set network.rate=1mbit | overrides need a preset | leave [network] out
+run links.toml --set network.rate=1mbit | network.rate = "1mbit" | for presets | leave it out
 run other.log | other.log | JSON
 sweep sweep.toml --set queue.0.aqm=pie | queue.0.aqm = 'pie' | no effect | the axis 'aqm'
 sweep my.toml --vary queue.0.aqm=red | no option --vary | --set

@@ -3,6 +3,7 @@
 
 use aqm::{Duration, Ecn, Label};
 
+use crate::graph::Cable;
 use crate::text::{self, Network};
 
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
@@ -27,6 +28,12 @@ pub trait Files {
     /// # Errors
     /// What is wrong with it, in words.
     fn text(&mut self, file: &str) -> Result<Text, String>;
+
+    /// The links of a graph (GraphML), and the file, so named that it is found from any folder.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words, with its line.
+    fn graph(&mut self, file: &str) -> Result<(Vec<Cable>, String), String>;
 }
 
 /// The text of a file.
@@ -50,6 +57,10 @@ impl Files for () {
     }
 
     fn text(&mut self, file: &str) -> Result<Text, String> {
+        Err(format!("{file}: files are not read here"))
+    }
+
+    fn graph(&mut self, file: &str) -> Result<(Vec<Cable>, String), String> {
         Err(format!("{file}: files are not read here"))
     }
 }

@@ -115,6 +115,7 @@ const NAMES: &[Row] = &[
     ),
     // Networks, boxes.
     (&["parkinglot"], "chain", ""),
+    (&["clos", "leafspine", "spineleaf"], "leaf-spine", ""),
     (&["router"], "openwrt", ""),
     // Parameters.
     (&["min", "minth"], "min_th", ""),

@@ -7,11 +7,14 @@ mod defaults;
 pub mod elsewhere;
 pub mod error;
 pub mod event;
+mod fabric;
+pub mod graph;
 mod limits;
 pub mod meant;
 pub mod network;
 pub mod own;
 mod queue;
+pub mod routes;
 mod schema;
 pub mod text;
 pub mod traffic;
@@ -187,6 +190,7 @@ impl Scenario {
             let needed = Complaint::wrong("measure.interval", format!("needed by {by}"));
             return Err(needed.allowed("time between samples"));
         }
+        self.network.resolve(&mut self.link, files)?;
         for (i, link) in self.link.iter_mut().enumerate() {
             link.resolve(&format!("link[{i}]"), files)?;
         }

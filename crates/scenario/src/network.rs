@@ -1,6 +1,6 @@
-//! Networks: presets from the papers, or links of one's own, with shortest routes.
+//! Networks: presets from the papers, fabrics of data centres, or links of one's own.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use aqm::{Duration, Framing, Rate};
 use link::impair::Loss;
@@ -38,28 +38,91 @@ pub enum Preset {
     /// After Mahajan01 §7.5: three bottlenecks of 10 Mb/s and 5 ms, one node at each end, and a
     /// pair of nodes for cross traffic at each bottleneck.
     Chain,
+    /// AFLV08 §3: k pods, each of k/2 edge and k/2 aggregation
+    /// switches, (k/2)² core switches and k³/4 hosts; 10 Gb/s and 1 µs everywhere.
+    FatTree,
+    /// Each leaf is linked to each spine: 4 leaves of 8 hosts at 10 Gb/s, 2 spines at 40 Gb/s, 1 µs
+    /// everywhere.
+    LeafSpine,
 }
 
-/// Nodes on the left and right, and between them a bottleneck A–B or several in a row, A–B–C ….
+impl Preset {
+    /// Whether it is a fabric of a data centre.
+    pub(crate) fn is_fabric(self) -> bool {
+        matches!(self, Self::FatTree | Self::LeafSpine)
+    }
+}
+
+/// Which route is the shortest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// That with the fewest hops.
+    #[default]
+    Hops,
+    /// That with the least propagation delay; of these that with the fewest hops.
+    Delay,
+}
+
+/// How traffic is spread over equally short routes (equal-cost multipath, RFC 2992).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ecmp {
+    /// Not at all: of equally short routes that whose links come first.
+    #[default]
+    None,
+    /// Each connection has one route each way, drawn by a keyed hash at each switch.
+    Flow,
+    /// Each packet draws its route.
+    Packet,
+}
+
+/// Nodes on the left and right, and between them a bottleneck A–B or several in a row, A–B–C …; or a
+/// fabric.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// The preset; without it `[[link]]` entries make the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// Rate of the bottleneck.
+    /// A file of links, as seen from the folder of the scenario's: CSV with the columns `from`, `to`,
+    /// `rate`, `delay`, or GraphML. They come behind `[[link]]` entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Rate of the bottleneck, of the links between the switches of a fabric, or of the links of a file
+    /// that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
-    /// Propagation delay of the bottleneck.
+    /// Propagation delay of the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Text<Duration>>,
+    /// Of a `fat-tree`: ports of each switch, an even number 4 … 32; 4 if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// Of a `leaf-spine`: leaves, 1 … 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaves: Option<u32>,
+    /// Of a `leaf-spine`: spines, 1 … 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spines: Option<u32>,
+    /// Of a `leaf-spine`: hosts of each leaf, 1 … 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
+    /// How traffic is spread over equally short routes; `flow` in a fabric, `none` over your own
+    /// links if not given. Not for other presets, which have one route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecmp: Option<Ecmp>,
+    /// Which route is the shortest, over your own links; `hops` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
     /// How many such bottlenecks there are in a row, 1 … 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottlenecks: Option<u32>,
-    /// Rate of the access links.
+    /// Rate of the access links: those of hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Text<Rate>>,
-    /// Propagation delay of the access links: one for all, or one for each node of a side.
+    /// Propagation delay of the access links: one for all, or one for each node of a side; in a fabric
+    /// one for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_delay: Option<Delays>,
     /// Nodes on the left.
@@ -185,6 +248,35 @@ impl LinkSpec {
 }
 
 impl LinkSpec {
+    /// A link that does not vary.
+    pub(crate) fn plain(
+        from: String,
+        to: String,
+        rate: Rate,
+        delay: Duration,
+        duplex: bool,
+    ) -> Self {
+        Self {
+            from,
+            to,
+            rate: Text(rate),
+            delay: Text(delay),
+            duplex,
+            rate_trace: None,
+            delay_trace: None,
+            loss_trace: None,
+            jitter: crate::defaults::zero(),
+            reorder: false,
+            loss: no_loss(),
+            duplicate: never(),
+            corrupt: never(),
+            framing: None,
+            sending: Sending::default(),
+            impairments: Impairments::default(),
+            changes: None,
+        }
+    }
+
     /// An event changes the wire, which may then take `delay`.
     pub(crate) fn may_take(&mut self, delay: Duration) {
         self.changes = Some(self.changes.map_or(delay, |least| least.min(delay)));
@@ -238,7 +330,7 @@ impl Network {
             Preset::Redpd => (3, 10, 20, 100, 2),
             Preset::Report => (4, 35, 10, 25, 10),
             Preset::Dumbbell => (1, 10, 20, 1000, 0),
-            Preset::Chain => (1, 10, 5, 100, 2),
+            Preset::Chain | Preset::FatTree | Preset::LeafSpine => (1, 10, 5, 100, 2),
         };
         let (bottlenecks, cross) = if preset == Preset::Chain { (3, 1) } else { (1, 0) };
         let rate_of =
@@ -262,6 +354,9 @@ impl Network {
     /// Writes out what its preset says.
     pub(crate) fn fill_in(&mut self) {
         let Some(preset) = self.preset else { return };
+        if preset.is_fabric() {
+            return self.fill_in_fabric(preset);
+        }
         let whole = self.whole(preset);
         *self = Self {
             preset: self.preset,
@@ -275,7 +370,48 @@ impl Network {
             cross: Some(whole.cross),
             // Without cross traffic it would have no effect.
             cross_delay: (whole.cross > 0).then_some(whole.cross_delay),
+            ..Self::default()
         };
+    }
+
+    /// Refuses keys that would have no effect.
+    fn check_keys(&self) -> Result<(), Complaint> {
+        use Preset::{FatTree, LeafSpine};
+        let sides = || "networks with sides: dumbbells and chains".to_string();
+        let [fabric, fat_tree, leaf_spine] = [
+            self.preset.is_some_and(Preset::is_fabric),
+            self.preset == Some(FatTree),
+            self.preset == Some(LeafSpine),
+        ];
+        let (side, own) = (self.preset.is_some() && !fabric, self.preset.is_none());
+        for (key, given, fits, whose) in [
+            ("rate", self.rate.is_some(), !own, "presets".into()),
+            ("delay", self.delay.is_some(), !own, "presets".into()),
+            ("k", self.k.is_some(), fat_tree, "fat-tree".into()),
+            ("leaves", self.leaves.is_some(), leaf_spine, "leaf-spine".into()),
+            ("spines", self.spines.is_some(), leaf_spine, "leaf-spine".into()),
+            ("hosts", self.hosts.is_some(), leaf_spine, "leaf-spine".into()),
+            (
+                "ecmp",
+                self.ecmp.is_some(),
+                !side,
+                "fat-tree, leaf-spine and links of your own".into(),
+            ),
+            ("routing", self.routing.is_some(), own, "links of your own".into()),
+            ("bottlenecks", self.bottlenecks.is_some(), side, sides()),
+            ("access_rate", self.access_rate.is_some(), !own, "presets".into()),
+            ("access_delay", self.access_delay.is_some(), !own, "presets".into()),
+            ("left", self.left.is_some(), side, sides()),
+            ("right", self.right.is_some(), side, sides()),
+            ("cross", self.cross.is_some(), side, sides()),
+            ("cross_delay", self.cross_delay.is_some(), side, sides()),
+        ] {
+            if given && !fits {
+                return Err(Complaint::new(format!("network.{key}"), format!("for {whose} only"))
+                    .hint("in this network it would have no effect: leave it out"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -299,6 +435,14 @@ pub struct Edge {
 }
 
 impl Edge {
+    /// A plain link there and one back.
+    pub(crate) fn both_ways(a: usize, b: usize, rate: Rate, delay: Duration) -> [Self; 2] {
+        [(a, b), (b, a)].map(|(from, to)| {
+            let (sending, impairments) = (Sending::default(), Impairments::default());
+            Self { from, to, rate, delay, sending, impairments, changes: None }
+        })
+    }
+
     /// Whether its wire does anything but delay, or will.
     pub fn impairs(&self) -> bool {
         self.impairments.any() || self.changes.is_some()
@@ -321,11 +465,20 @@ pub struct Topology {
     pub links: Vec<Edge>,
     /// How many bottlenecks a preset has.
     pub bottlenecks: usize,
+    /// The links of a queue that names none: the bottlenecks of a preset, the ports of all switches of a
+    /// fabric.
+    pub(crate) ports: Vec<usize>,
+    /// Which route is the shortest.
+    pub routing: Routing,
+    /// How traffic is spread over equally short routes.
+    pub ecmp: Ecmp,
     left: Vec<usize>,
     right: Vec<usize>,
     /// The links out of each node and into each node, in the order of the links.
-    out: Vec<Vec<usize>>,
-    into: Vec<Vec<usize>>,
+    pub(crate) out: Vec<Vec<usize>>,
+    pub(crate) into: Vec<Vec<usize>>,
+    /// Whether each link has one back: what can be reached can answer.
+    symmetric: bool,
 }
 
 /// As many as a side may have, or all bottlenecks together, and as many bottlenecks.
@@ -350,15 +503,26 @@ impl Topology {
     /// What it cannot be.
     pub fn new(network: &Network, links: &[LinkSpec]) -> Result<Self, Complaint> {
         match (network.preset, links.is_empty()) {
-            (Some(preset), true) => Self::preset(preset, network),
-            (None, false) if *network == Network::default() => Self::graph(links),
-            (None, false) => Err(Complaint::wrong("network", "overrides need a preset")
-                .hint("with links of your own, leave [network] out")),
+            (Some(preset), true) => {
+                network.check_keys()?;
+                match preset.is_fabric() {
+                    true => Self::fabric(preset, network),
+                    false => Self::preset(preset, network),
+                }
+            }
+            (None, false) => {
+                network.check_keys()?;
+                let graph = Self::graph(links)?;
+                Ok(graph
+                    .routed(network.routing.unwrap_or_default(), network.ecmp.unwrap_or_default()))
+            }
             (Some(_), false) => {
                 Err(Complaint::new("link", "either a preset network or links of your own"))
             }
             (None, true) => Err(Complaint::wrong("network.preset", "there is no network")
-                .allowed("feng, feng-10ms, cmu, redpd, report, dumbbell, chain")
+                .allowed(
+                    "feng, feng-10ms, cmu, redpd, report, dumbbell, chain, fat-tree, leaf-spine",
+                )
                 .hint("add [network] with a preset, or [[link]] entries")),
         }
     }
@@ -394,12 +558,8 @@ impl Topology {
 
         let mut nodes: Vec<String> = (0..=n).map(router).collect();
         let mut links = Vec::new();
-        let mut join = |a: usize, b: usize, rate: Rate, delay: Duration| {
-            for (from, to) in [(a, b), (b, a)] {
-                let (sending, impairments) = (Sending::default(), Impairments::default());
-                links.push(Edge { from, to, rate, delay, sending, impairments, changes: None });
-            }
-        };
+        let mut join =
+            |a: usize, b: usize, rate, delay| links.extend(Edge::both_ways(a, b, rate, delay));
         (0..n).for_each(|router| join(router, router + 1, rate, delay));
         let mut attach = |name: String, router: usize, delay: Duration| {
             nodes.push(name);
@@ -419,7 +579,7 @@ impl Topology {
         Ok(Self::of(nodes, links, n, sides))
     }
 
-    fn of(
+    pub(crate) fn of(
         nodes: Vec<String>,
         links: Vec<Edge>,
         bottlenecks: usize,
@@ -432,7 +592,29 @@ impl Topology {
             into[link.to].push(i);
         }
         let numbers = nodes.iter().cloned().zip(0..).collect();
-        Self { nodes, numbers, links, bottlenecks, left, right, out, into }
+        let ways: HashSet<_> = links.iter().map(|link| (link.from, link.to)).collect();
+        let symmetric = ways.iter().all(|&(from, to)| ways.contains(&(to, from)));
+        let ports = (0..bottlenecks).map(|bottleneck| 2 * bottleneck).collect();
+        let (routing, ecmp) = (Routing::default(), Ecmp::default());
+        Self {
+            nodes,
+            numbers,
+            links,
+            bottlenecks,
+            ports,
+            routing,
+            ecmp,
+            left,
+            right,
+            out,
+            into,
+            symmetric,
+        }
+    }
+
+    /// This network with such routes.
+    pub(crate) fn routed(self, routing: Routing, ecmp: Ecmp) -> Self {
+        Self { routing, ecmp, ..self }
     }
 
     fn graph(specs: &[LinkSpec]) -> Result<Self, Complaint> {
@@ -481,18 +663,36 @@ impl Topology {
         format!("{}->{}", self.nodes[link.from], self.nodes[link.to])
     }
 
-    /// The link of a name; without one the first bottleneck, which is the first link.
+    /// The links of a name, in which a `*` stands for any text; without one those that a queue is for that
+    /// names none.
     ///
     /// # Errors
     /// About `key`: there is no such link.
-    pub fn find_link(&self, name: Option<&str>, key: &str) -> Result<usize, Complaint> {
-        let Some(name) = name else {
-            return if self.bottlenecks == 0 {
+    pub(crate) fn find_links(
+        &self,
+        name: Option<&str>,
+        key: &str,
+    ) -> Result<Vec<usize>, Complaint> {
+        match name {
+            None if self.ports.is_empty() => {
                 Err(Complaint::wrong(key, "needed").allowed("a link such as A->B"))
-            } else {
-                Ok(0)
-            };
-        };
+            }
+            None => Ok(self.ports.clone()),
+            Some(pattern) if pattern.contains('*') => {
+                let meant = |&link: &usize| matches(pattern, &self.link_name(link));
+                let links: Vec<usize> = (0..self.links.len()).filter(meant).collect();
+                // A node may have such a name.
+                if links.is_empty() { Ok(vec![self.find_link(pattern, key)?]) } else { Ok(links) }
+            }
+            Some(name) => Ok(vec![self.find_link(name, key)?]),
+        }
+    }
+
+    /// The link of a name.
+    ///
+    /// # Errors
+    /// About `key`: there is no such link.
+    pub fn find_link(&self, name: &str, key: &str) -> Result<usize, Complaint> {
         let there = name.split_once("->").and_then(|(from, to)| {
             let (&from, &to) = (self.numbers.get(from)?, self.numbers.get(to)?);
             self.out[from].iter().copied().find(|&link| self.links[link].to == to)
@@ -542,7 +742,7 @@ impl Topology {
             .collect()
     }
 
-    /// Checks that every pair has a way out and back.
+    /// Checks that every pair has a way out and back, and each node of `from` another one to send to.
     pub(crate) fn check_routes(
         &self,
         from: Option<&[String]>,
@@ -550,27 +750,39 @@ impl Topology {
         key: &str,
     ) -> Result<(), Complaint> {
         let (from, to) = (self.ends(from, true, key)?, self.ends(to, false, key)?);
+        let first = to[0];
+        if to.iter().all(|&node| node == first) && from.contains(&first) {
+            let problem = format!("there is no route from {} to itself", self.nodes[first]);
+            return Err(Complaint::wrong(key, problem).hint("`from` and `to` name different nodes"));
+        }
+        let missing = |from: usize, to: usize| {
+            let (from, to) = (&self.nodes[from], &self.nodes[to]);
+            Complaint::wrong(key, format!("there is no route from {from} to {to}"))
+                .hint("connect the nodes with [[link]], in both directions")
+        };
+        if self.symmetric {
+            // What one of them reaches, each of them reaches, and is reached from.
+            let reached = self.reached(from[0], true);
+            let apart = |side: &[usize]| side.iter().copied().find(|&node| !reached[node]);
+            return match (apart(&to), apart(&from)) {
+                (Some(other), _) => Err(missing(from[0], other)),
+                (None, Some(other)) => Err(missing(other, first)),
+                (None, None) => Ok(()),
+            };
+        }
         let swapped = from.len() > to.len();
         let (few, many) = if swapped { (to, from) } else { (from, to) };
         for &a in &few {
             let (there, back) = (self.reached(a, true), self.reached(a, false));
-            for &b in &many {
+            for &b in many.iter().filter(|&&b| b != a) {
                 let ways = if swapped {
                     [(b, a, &back), (a, b, &there)]
                 } else {
                     [(a, b, &there), (b, a, &back)]
                 };
                 for (from, to, reached) in ways {
-                    if a == b {
-                        let problem = format!("there is no route from {} to itself", self.nodes[a]);
-                        return Err(Complaint::wrong(key, problem)
-                            .hint("`from` and `to` name different nodes"));
-                    }
                     if !reached[b] {
-                        let (from, to) = (&self.nodes[from], &self.nodes[to]);
-                        let problem = format!("there is no route from {from} to {to}");
-                        return Err(Complaint::wrong(key, problem)
-                            .hint("connect the nodes with [[link]], in both directions"));
+                        return Err(missing(from, to));
                     }
                 }
             }
@@ -594,34 +806,11 @@ impl Topology {
         reached
     }
 
-    /// The links of a route with the fewest hops; among equals the one whose links come first.
-    pub fn route(&self, from: usize, to: usize) -> Option<Vec<u32>> {
-        let mut by: Vec<Option<usize>> = vec![None; self.nodes.len()];
-        let mut queue = VecDeque::from([from]);
-        while let Some(node) = queue.pop_front()
-            && node != to
-        {
-            for &i in &self.out[node] {
-                let link = &self.links[i];
-                if link.to != from && by[link.to].is_none() {
-                    by[link.to] = Some(i);
-                    queue.push_back(link.to);
-                }
-            }
-        }
-        let mut route = Vec::new();
-        let mut node = to;
-        while node != from {
-            let link = by[node]?;
-            route.push(link as u32);
-            node = self.links[link].from;
-        }
-        route.reverse();
-        Some(route)
-    }
-
     /// Mean propagation time there and back between the sides of a preset.
     pub fn base_rtt(&self) -> Option<Duration> {
+        if self.bottlenecks == 0 {
+            return None;
+        }
         // A path is a link of the left side, the bottlenecks, and a link of the right side, and the
         // links back have the same delays: the mean over pairs is the sum of the sides' means.
         let sum = |side: &[usize]| -> u128 {
@@ -635,7 +824,20 @@ impl Topology {
     }
 }
 
-fn check_link(
+/// Whether a name is as a pattern has it, in which a `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+pub(crate) fn check_link(
     rate: Rate,
     delay: Duration,
     rate_key: &str,

@@ -21,7 +21,9 @@ use crate::text::Text;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each.
+    /// The link, as `A->B`; without it the bottleneck of the preset, and if it has several, each; in a
+    /// fabric each port of each switch. A `*` stands for any text, so that `c*->*` is each link from a
+    /// node whose name begins with `c`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// The algorithm; `bluewater list` names them. Your own class in Python is `python:FILE:CLASS`, from
@@ -77,20 +79,17 @@ pub(crate) fn expand_queues(
     specs: Vec<QueueSpec>,
     topology: &Topology,
 ) -> Result<Vec<QueueSpec>, Complaint> {
-    let mut seen: Vec<usize> = Vec::new();
+    let mut managed = vec![false; topology.links.len()];
     let mut queues = Vec::new();
     for (i, mut queue) in specs.into_iter().enumerate() {
         let key = |field: &str| format!("queue[{i}].{field}");
         queue.check(i)?;
-        let first = topology.find_link(queue.link.as_deref(), &key("link"))?;
-        let hops = if queue.link.is_some() { 1 } else { topology.bottlenecks };
-        for link in (first..).step_by(2).take(hops) {
-            if seen.contains(&link) {
+        for link in topology.find_links(queue.link.as_deref(), &key("link"))? {
+            if std::mem::replace(&mut managed[link], true) {
                 let allowed = "one queue on each direction of a link";
                 return Err(Complaint::new(key("link"), allowed)
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
-            seen.push(link);
             match &topology.links[link].sending.rates {
                 None if queue.told_rate => {
                     let name = topology.link_name(link);

@@ -8,9 +8,12 @@ use std::path::{self, Path, PathBuf};
 use aqm::{Duration, Label};
 use link::DecisionHash;
 use scenario::arrivals::{Arrival, Arrivals, Files, SHORTEST_PACKET, Text};
+use scenario::graph::Cable;
 use scenario::text::{self, Network};
 use scenario::{Scenario, ScenarioError};
 use trace::Capture;
+
+use crate::graphml;
 
 /// The most packets that are held; 16 bytes each.
 pub const MAX_ARRIVALS: usize = 1 << 28;
@@ -54,6 +57,12 @@ impl Files for Disk {
         let file = path.display().to_string();
         let text = text_of(&path).map_err(|e| format!("{file}: {e}"))?;
         Ok(Text { text, file })
+    }
+
+    fn graph(&mut self, file: &str) -> Result<(Vec<Cable>, String), String> {
+        let Text { text, file } = self.text(file)?;
+        let cables = graphml::read(&text).map_err(|e| format!("{file}: {e}"))?;
+        Ok((cables, file))
     }
 }
 

@@ -13,7 +13,7 @@
 //! | [`simulation`] | the loop |
 //! | [`control`] | congestion controllers that are brought along |
 //! | [`stack`] | protocol stacks that are brought along |
-//! | [`capture`] | the captures that a scenario names |
+//! | [`capture`], `graphml` | the captures and graphs that a scenario names |
 //! | `watch` | what congestion controls do, looked at from outside |
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
 
@@ -21,6 +21,7 @@ pub mod app;
 pub mod capture;
 pub mod control;
 mod event;
+mod graphml;
 pub mod network;
 pub mod packet;
 pub mod results;

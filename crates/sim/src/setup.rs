@@ -1,5 +1,8 @@
 //! From what a scenario says to what is simulated: links, paths, groups, identities.
 
+mod pairs;
+mod paths;
+
 use std::collections::HashMap;
 
 use aqm::units::Size;
@@ -17,9 +20,11 @@ use scenario::traffic::{
 use scenario::{QueueSpec, Scenario};
 
 use crate::app::{App, NOTHING, Objects, Periods, Unsent};
-use crate::network::{END, Identity, Link};
+use crate::network::{Identity, Link, Spray};
 use crate::simulation::events::{Change, Waiting};
 use crate::transport::{FlowSetup, Group, Transport};
+use pairs::Pairs;
+use paths::{Paths, Way};
 
 /// The streams of random numbers that are made of a scenario's seed, by who draws from them.
 #[derive(Clone, Copy)]
@@ -36,6 +41,10 @@ enum Stream {
     Arrivals = 5,
     /// The size of a flow.
     Size = 6,
+    /// The hash by which switches choose among equally short routes, and the routes of a flow's packets.
+    Route = 7,
+    /// Who sends to whom in a group with a pattern.
+    Pattern = 8,
 }
 
 fn stream(seed: u64, user: Stream, number: usize) -> Rng {
@@ -78,7 +87,8 @@ pub(crate) fn queue_links(
     topology: &Topology,
 ) -> Result<Vec<usize>, Complaint> {
     let link = |(i, spec): (usize, &QueueSpec)| {
-        topology.find_link(spec.link.as_deref(), &format!("queue[{i}].link"))
+        // Each names its link, since the scenario was checked.
+        topology.find_link(spec.link.as_deref().unwrap_or_default(), &format!("queue[{i}].link"))
     };
     scenario.queue.iter().enumerate().map(link).collect()
 }
@@ -201,6 +211,8 @@ pub(crate) struct Flows {
     pub(crate) setups: Vec<FlowSetup>,
     /// The table of paths.
     pub(crate) paths: Vec<u32>,
+    /// What draws the path of each packet, where packets do not keep to one.
+    pub(crate) sprays: Vec<Spray>,
 }
 
 /// The flows of all groups, over links with these `wires`.
@@ -210,13 +222,14 @@ pub(crate) fn flows(
     wires: Vec<Option<u32>>,
 ) -> Result<Flows, Complaint> {
     let (seed, end) = (scenario.seed, scenario.duration.0.as_nanos());
-    let rates = highest_rates(scenario, topology);
-    let mut paths = Paths { topology, wires, rates, table: Vec::new(), known: HashMap::new() };
+    let mut paths = Paths::new(scenario, topology, wires);
+    let identities = identities(&scenario.traffic, false);
     let (mut groups, mut setups) = (Vec::new(), Vec::new());
     for (g, spec) in scenario.traffic.iter().enumerate() {
         groups.push(group(spec, end, setups.len() as u32));
         let from = topology.ends(spec.group.from.as_deref(), true, "traffic.from")?;
         let to = topology.ends(spec.group.to.as_deref(), false, "traffic.to")?;
+        let pairs = Pairs::new(spec.group.pattern, from, to, stream(seed, Stream::Pattern, g));
         let packet = spec.group.packet_bytes().unwrap_or(1000);
         let mut arrivals = Arrivals::of(spec, packet, stream(seed, Stream::Arrivals, g));
         let mut highest = 0;
@@ -227,24 +240,22 @@ pub(crate) fn flows(
                 groups[g].sizes.push(packets_of(bytes, packet));
             }
             let mut rng = stream(seed, Stream::Setup, number);
-            let (a, b) = (from[rng.below(from.len())], to[rng.below(to.len())]);
-            let ((out, rate), (back, _)) = (paths.of(a, b)?, paths.of(b, a)?);
-            highest = highest.max(rate);
+            let (a, b) = pairs.of(k, &mut rng);
             let start = start(spec, k, rng.uniform()).as_nanos();
             let start = start.saturating_add(arrivals.as_mut().map_or(0, Arrivals::next));
             let app = stream(seed, Stream::App, number);
-            setups.extend((number..number + usize::from(spec.slots())).map(|slot| FlowSetup {
-                group: g as u16,
-                out,
-                back,
-                start,
-                rng: app.clone(),
-                jitter: stream(seed, Stream::Jitter, slot),
-            }));
+            for slot in number..number + usize::from(spec.slots()) {
+                let flow = identities.as_ref().map_or(slot as u32, |all| all[slot].flow);
+                let (out, rate) = paths.of([a, b], flow, Way::Out)?;
+                let (back, _) = paths.of([b, a], flow, Way::Back)?;
+                highest = highest.max(rate);
+                let (rng, jitter) = (app.clone(), stream(seed, Stream::Jitter, slot));
+                setups.push(FlowSetup { group: g as u16, out, back, start, rng, jitter });
+            }
         }
         check_numbers(spec, g, highest, end)?;
     }
-    Ok(Flows { groups, setups, paths: paths.table })
+    Ok(Flows { groups, setups, paths: paths.table, sprays: paths.sprays })
 }
 
 /// The highest rate of each link at any time, bit/s.
@@ -358,39 +369,6 @@ fn start(spec: &TrafficSpec, k: u32, drawn: f64) -> Duration {
     };
     let traced = Duration::from_nanos(traced.copied().unwrap_or(0));
     step + first + (last - first).mul_f64(drawn) + traced
-}
-
-/// The table of paths, each pair of nodes once.
-struct Paths<'a> {
-    topology: &'a Topology,
-    /// The number of each link's wire, if that impairs packets.
-    wires: Vec<Option<u32>>,
-    /// The highest rate of each link, bit/s.
-    rates: Vec<u64>,
-    table: Vec<u32>,
-    known: HashMap<(usize, usize), (u32, u64)>,
-}
-
-impl Paths<'_> {
-    /// Where a path is in the table, and the highest rate that all of it carries, bit/s.
-    fn of(&mut self, from: usize, to: usize) -> Result<(u32, u64), Complaint> {
-        if let Some(&known) = self.known.get(&(from, to)) {
-            return Ok(known);
-        }
-        let route = self
-            .topology
-            .route(from, to)
-            .ok_or_else(|| Complaint::wrong("traffic", "there is no route between its nodes"))?;
-        let (at, mut rate) = (self.table.len() as u32, u64::MAX);
-        for link in route {
-            rate = rate.min(self.rates[link as usize]);
-            self.table.push(link);
-            self.table.extend(self.wires[link as usize]);
-        }
-        self.table.push(END);
-        self.known.insert((from, to), (at, rate));
-        Ok((at, rate))
-    }
 }
 
 /// What the flows of a group share; the first of them is number `first`, and the run ends at `end`

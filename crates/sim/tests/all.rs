@@ -7,6 +7,7 @@ mod controllers;
 mod delays;
 mod determinism;
 mod events;
+mod fabric;
 mod fairness;
 mod fuzz;
 mod fuzz_scenario;

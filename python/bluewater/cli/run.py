@@ -166,12 +166,20 @@ def _delays(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def table(result: Result) -> Table:
-    """A table with a column for each managed queue, then the whole run's figures."""
+    """A table with a column for each managed queue, then the whole run's figures.
+
+    Of many queues it has those with the longest delay.
+    """
     made = Table(box=None, show_header=False, padding=(0, 1))
     made.add_column(style="cyan", no_wrap=True)
-    queues = [_queue(row) for row in result.queues.iter_rows(named=True)]
+    kept = result.queues
+    if kept.height > _MOST_QUEUES:
+        kept = kept.top_k(_FEW_QUEUES, by="delay_p99_s")
+    queues = [_queue(row) for row in kept.iter_rows(named=True)]
     for _ in queues:
         made.add_column()
+    if len(queues) < result.queues.height:
+        made.add_row("queues", f"{len(queues)} of {result.queues.height}, by queueing delay (p99)")
     summary = result.summary
     span, whole = text.number(summary["measured_s"]), text.number(summary["duration_s"])
     for name in queues[0]:
@@ -186,6 +194,11 @@ def table(result: Result) -> Table:
     ):
         made.add_row(name, value)
     return made
+
+
+_MOST_QUEUES = 8
+"""Queues that have a column each; of more there are ``_FEW_QUEUES``."""
+_FEW_QUEUES = 3
 
 
 def _queue(row: dict[str, Any]) -> dict[str, str]:

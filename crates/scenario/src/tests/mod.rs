@@ -1,6 +1,7 @@
 //! Scenarios that are allowed, the errors of others, and how a scenario is written again.
 
 mod event;
+mod fabric;
 mod network;
 mod traffic;
 

@@ -1,6 +1,7 @@
 //! Nodes, links and the ways between them.
 
 use super::*;
+use crate::routes::Routes;
 
 #[test]
 fn a_network_without_a_way_back_is_refused() {
@@ -109,16 +110,13 @@ fn a_chain_has_a_queue_and_cross_traffic_at_each_bottleneck() {
     assert_eq!(from, ["s1.1", "s2.1"]);
     let topology = scenario.topology().unwrap();
     let node = |name: &str| topology.ends(Some(&[name.into()]), true, "").unwrap()[0];
+    let links = |from, to| Routes::new(&topology).route(node(from), node(to), |_, _| 0).unwrap();
     let route = |from, to| -> Vec<String> {
-        let links = topology.route(node(from), node(to)).unwrap();
-        links.iter().map(|&link| topology.link_name(link as usize)).collect()
+        links(from, to).iter().map(|&link| topology.link_name(link as usize)).collect()
     };
     assert_eq!(route("n0", "n1"), ["n0->A", "A->B", "B->C", "C->n1"]);
     assert_eq!(route("s2.1", "d2.1"), ["s2.1->B", "B->C", "C->d2.1"]);
-    assert_eq!(
-        topology.links[topology.route(node("s2.1"), node("B")).unwrap()[0] as usize].delay,
-        Duration::from_millis(4)
-    );
+    assert_eq!(topology.links[links("s2.1", "B")[0] as usize].delay, Duration::from_millis(4));
     // From end to end: 2·(2 + 2·5 + 2) ms.
     assert_eq!(topology.base_rtt(), Some(Duration::from_millis(28)));
 }
@@ -134,10 +132,10 @@ fn a_chain_can_be_long() {
         [(0, "A->B"), (25, "Z->AA"), (51, "AZ->BA"), (701, "ZZ->AAA"), (999, "ALL->ALM")]
     {
         assert_eq!(topology.link_name(2 * link), name);
-        assert_eq!(topology.find_link(Some(name), "").unwrap(), 2 * link);
+        assert_eq!(topology.find_link(name, "").unwrap(), 2 * link);
         assert_eq!(scenario.queue[link].link.as_deref(), Some(name));
     }
-    let said = topology.find_link(Some("AZ->BB"), "queue[0].link").unwrap_err();
+    let said = topology.find_link("AZ->BB", "queue[0].link").unwrap_err();
     assert!(said.hint.contains("AZ->BA"), "{}", said.hint);
 }
 

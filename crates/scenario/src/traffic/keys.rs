@@ -73,13 +73,17 @@ pub(crate) fn read_groups(root: &DeTable<'_>) -> Result<Vec<TrafficSpec>, Unread
 /// TCP of a preset sends what fills an Ethernet frame.
 const PACKET_OF_PRESETS: &str = "packet = \"1500B\"";
 
+/// [`super::ALL_SENDERS`], which the number of nodes takes the place of.
+const FLOWS_OF_PATTERNS: &str = "flows = 4294967295";
+
 /// Cuts a table into the keys of all groups and those of its transport and its application.
 fn read_group(at: &Place, mut rest: Table<'_>) -> Result<TrafficSpec, Unread> {
     let given = ["flows", "packet"].map(|key| rest.get_ref().contains_key(key));
     let preset = if rest.get_ref().contains_key("preset") { PACKET_OF_PRESETS } else { "" };
     let named = rest.get_ref().get("transport").and_then(|name| name.get_ref().as_str());
+    let pattern = if rest.get_ref().contains_key("pattern") { FLOWS_OF_PATTERNS } else { "" };
     let own = TransportName::ALL.iter().find(|known| Some(known.name()) == named);
-    for defaults in [preset, own.map_or("", |name| name.kind().defaults())] {
+    for defaults in [preset, pattern, own.map_or("", |name| name.kind().defaults())] {
         for (key, value) in DeTable::parse(defaults)?.into_inner() {
             rest.get_mut().entry(key).or_insert(value);
         }

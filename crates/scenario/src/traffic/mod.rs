@@ -11,6 +11,8 @@ mod pages;
 mod sizes;
 mod transport;
 
+use std::collections::HashSet;
+
 use aqm::units::Size;
 use aqm::{Duration, Label};
 use schemars::JsonSchema;
@@ -42,6 +44,20 @@ pub struct StepSpec {
     /// Time between steps.
     pub every: Text<Duration>,
 }
+
+/// Who sends to whom. The flows of a group take the pairs one after another, and begin again after the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// A random one of all permutations in which no node sends to itself: each node of `from` sends to
+    /// one of `to`, and each of `to` is sent to.
+    Permutation,
+    /// The group draws one node of `to`, and all nodes of `from` but that send to it, in random order.
+    Incast,
+}
+
+/// As many flows as there are senders: what `flows` is where a pattern is given and it is not.
+const ALL_SENDERS: u32 = u32::MAX;
 
 /// A group of flows that are alike.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -100,6 +116,10 @@ pub struct GroupSpec {
     /// Nodes to send to; each flow draws one. Without it the network preset's right side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
+    /// Who sends to whom, in place of a draw by each flow; `flows` then is as many as there are senders
+    /// if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
     /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, when
     /// its first packet comes.
     #[serde(default = "at_once")]
@@ -176,6 +196,7 @@ pub(crate) fn expand_traffic(
                 let names = group.group.from.iter_mut().chain(&mut group.group.to).flatten();
                 names.for_each(|name| *name = name.replace('*', &hop.to_string()));
             }
+            group.group.fit_pattern(&at, topology)?;
             group.check(&at, topology)?;
             let start = group.group.start.0;
             if start.from < end && start.to > end {
@@ -205,6 +226,32 @@ impl GroupSpec {
             host: self.host.unwrap_or(other.host),
             peer: self.peer.unwrap_or(other.peer),
         }
+    }
+
+    /// Checks the nodes of a pattern, and fills in how many flows follow from it.
+    fn fit_pattern(&mut self, at: &Place, topology: &Topology) -> Result<(), Complaint> {
+        let Some(pattern) = self.pattern else { return Ok(()) };
+        let from = topology.ends(self.from.as_deref(), true, &at.key("from"))?;
+        let to = topology.ends(self.to.as_deref(), false, &at.key("to"))?;
+        for (key, nodes) in [("from", &from), ("to", &to)] {
+            if nodes.iter().collect::<HashSet<_>>().len() < nodes.len() {
+                return at.refuse(key, "each node once, with a pattern");
+            }
+        }
+        let senders = match pattern {
+            Pattern::Permutation if from.len() != to.len() => {
+                let allowed =
+                    format!("as many nodes as in `from`, {}, in a permutation", from.len());
+                return at.refuse("to", &allowed);
+            }
+            Pattern::Permutation => from.len(),
+            // Whoever receives does not send.
+            Pattern::Incast => from.len() - usize::from(to.iter().all(|node| from.contains(node))),
+        };
+        if self.flows == ALL_SENDERS {
+            self.flows = senders as u32;
+        }
+        Ok(())
     }
 
     /// Data packets on the wire in bytes, if allowed.

@@ -66,6 +66,9 @@ fn usages(paths: &[u32], links: usize) -> Vec<Usage> {
     let mut usages = vec![Usage::default(); links];
     let mut before = END;
     for &link in paths {
+        if link != END && link as usize >= links {
+            continue; // what draws a path begins none of its own
+        }
         if before != END {
             usages[before as usize].after.push(link);
         }

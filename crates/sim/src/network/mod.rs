@@ -22,6 +22,7 @@ mod impaired;
 mod line;
 mod managed;
 mod path;
+mod spray;
 mod wires;
 
 use aqm::{Framing, Rate};
@@ -40,6 +41,7 @@ use line::Transit;
 pub use managed::{Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
+pub use spray::Spray;
 use wires::{Merge, Wires};
 
 /// Links and paths.
@@ -49,6 +51,8 @@ pub struct Network {
     queues: Vec<Option<Box<Managed>>>,
     /// The wires that impair packets, by link.
     impaired: Vec<Option<Box<ImpairedWire>>>,
+    /// What the entries behind all links stand for.
+    sprays: Vec<Spray>,
     wires: Wires,
 }
 
@@ -76,9 +80,15 @@ impl Network {
             impaired.push(link.impaired);
         }
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, impaired, wires };
+        let mut network = Self { queues, impaired, sprays: Vec::new(), wires };
         network.set_folding(true);
         network
+    }
+
+    /// What draws the paths of packets, for the entries of the table of paths that are numbered behind all
+    /// links. Only before the first packet.
+    pub(crate) fn spray(&mut self, sprays: Vec<Spray>) {
+        self.sprays = sprays;
     }
 
     /// Whether links are folded where that changes nothing. Only before the first packet.
@@ -96,7 +106,9 @@ impl Network {
         for entry in wires.paths.iter_mut().filter(|entry| **entry != END) {
             *entry &= !BITS;
         }
-        let managed = |link: usize| self.queues[link].is_some() || impaired[link].is_some();
+        let links = self.queues.len();
+        let managed =
+            |link: usize| link >= links || self.queues[link].is_some() || impaired[link].is_some();
         let folds = if on && in_order {
             let impairs = |link: usize| impaired[link].is_some();
             fold::folds(&wires.paths, managed, impairs, self.queues.len())
@@ -107,10 +119,10 @@ impl Network {
         for entry in wires.paths.iter_mut().rev() {
             let link = *entry as usize;
             if *entry != END {
-                let fold = match folds[link] {
-                    Fold::Not => 0,
-                    Fold::After => FOLDED,
-                    Fold::Merges(_) => MERGES,
+                let fold = match folds.get(link) {
+                    Some(Fold::After) => FOLDED,
+                    Some(Fold::Merges(_)) => MERGES,
+                    Some(Fold::Not) | None => 0,
                 };
                 *entry |= goes_on | fold | if managed(link) { NOT_PLAIN } else { 0 };
             }
@@ -197,21 +209,24 @@ impl Network {
     #[inline(never)]
     fn enqueue(&mut self, entry: u32, now: u64, packet: &Packet) {
         let link = (entry & !BITS) as usize;
-        if let Some(queue) = &mut self.queues[link] {
+        if let Some(Some(queue)) = self.queues.get_mut(link) {
             queue.arrive(now, packet, &mut self.wires);
             // Otherwise it is woken in time for what it had to do before.
             if self.wires.lines[link].listed == NEVER {
                 self.list(link);
             }
         } else {
-            self.enter_impaired(link, now, packet);
+            self.enter_other(link, now, packet);
         }
     }
 
-    /// A packet comes at `now` to an impairing wire.
+    /// A packet comes at `now` to an impairing wire, or draws its path.
     #[inline(never)]
-    fn enter_impaired(&mut self, link: usize, now: u64, packet: &Packet) {
-        if let Some(impaired) = &mut self.impaired[link]
+    fn enter_other(&mut self, link: usize, now: u64, packet: &Packet) {
+        if let Some(spray) = link.checked_sub(self.queues.len()) {
+            let hop = self.sprays[spray].draw();
+            self.forward(now, &Packet { hop, ..*packet });
+        } else if let Some(impaired) = &mut self.impaired[link]
             && let Some(first) = impaired.enter(now, packet, link, &mut self.wires)
         {
             self.wires.list(link, first);
@@ -310,12 +325,25 @@ impl Network {
 
     /// Whether a path crosses a link.
     pub fn crosses(&self, path: u32, link: usize) -> bool {
-        self.wires.links_of(path).any(|other| other == link)
+        let crosses = |path| self.wires.links_of(path).any(|other| other == link);
+        match self.spray_at(path) {
+            Some(spray) => spray.paths().any(crosses),
+            None => crosses(path),
+        }
+    }
+
+    /// What draws the path of each packet, if a path is one of those.
+    fn spray_at(&self, path: u32) -> Option<&Spray> {
+        let first = self.wires.links_of(path).next()?;
+        self.sprays.get(first.checked_sub(self.queues.len())?)
     }
 
     /// What a connection with data packets of `len` bytes finds on its paths `out` and `back` if it
     /// is alone.
     pub fn alone(&self, out: u32, back: u32, len: u16) -> Alone {
+        // Paths that packets draw are equally short.
+        let any = |path| self.spray_at(path).and_then(|spray| spray.paths().next()).unwrap_or(path);
+        let (out, back) = (any(out), any(back));
         let links = |path: u32| self.wires.links_of(path).map(|link| &self.wires.lines[link]);
         let time = |path: u32, len: u16| -> u64 {
             links(path)

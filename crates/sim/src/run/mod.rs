@@ -122,7 +122,7 @@ impl Run {
             stack::check(spec, group)?;
         }
         let (links, wires) = links(&scenario, &topology, &managed)?;
-        let Flows { groups, setups, paths } = flows(&scenario, &topology, wires)?;
+        let Flows { groups, setups, paths, sprays } = flows(&scenario, &topology, wires)?;
         let named = |(spec, &link): (&QueueSpec, &usize)| Named {
             link,
             name: topology.link_name(link),
@@ -133,6 +133,7 @@ impl Run {
         let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
+        simulation.spray(sprays);
         let mut settings = Vec::new();
         for (group, spec) in scenario.traffic.iter().enumerate() {
             if let Some(setting) = Setting::of(spec, group)? {

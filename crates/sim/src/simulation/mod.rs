@@ -14,7 +14,7 @@ use link::{DecisionHash, NEVER};
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::control::Setting;
-use crate::network::{Event, Identities, Link, Managed, Network, Passed};
+use crate::network::{Event, Identities, Link, Managed, Network, Passed, Spray};
 use crate::packet::{Packet, Payload};
 use crate::results::delays::EndToEnd;
 use crate::results::journal::Selection;
@@ -87,6 +87,12 @@ impl Simulation {
             timers: 0,
             scratch: Packet::default(),
         }
+    }
+
+    /// What draws the paths of packets ([`Network`]). Only at time 0.
+    pub(crate) fn spray(&mut self, sprays: Vec<Spray>) {
+        debug_assert!(self.now == 0, "packets are under way");
+        self.network.spray(sprays);
     }
 
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed
