@@ -74,7 +74,8 @@ int aqm_enqueue(aqm_queue *queue, const aqm_packet *packet, uint64_t now);
 
 /* Takes out the packet to send, when you can send one. Returns 1, 0 if there is none, or AQM_ERROR.
  * If packet->ecn is 3 where you gave another, mark the packet. CoDel and others drop packets here: call
- * aqm_next_dropped afterwards. If it returned 0, call it again after the next arrival. */
+ * aqm_next_dropped afterwards. If it returned 0, call it again after the next arrival, and
+ * at aqm_wake_at: a shaper may hold packets back (CAKE with ingress or autorate_ingress). */
 int aqm_dequeue(aqm_queue *queue, uint64_t now, aqm_packet *packet);
 
 /* The next dropped packet. Returns its cause, 0 if there is none, or AQM_ERROR.
@@ -82,7 +83,8 @@ int aqm_dequeue(aqm_queue *queue, uint64_t now, aqm_packet *packet);
  * wait until you ask, and their memory grows. */
 int aqm_next_dropped(aqm_queue *queue, aqm_packet *packet);
 
-/* When the discipline's next timer is due; UINT64_MAX if it has none. All calls with a time run what is
+/* When the discipline's next timer is due, or when it lets a packet go that it holds back; UINT64_MAX if
+ * neither will be. All calls with a time run what is
  * due before, with the same decisions. So you need no timers of your own. If 65536 or more were due, one
  * stands for the rest. */
 uint64_t aqm_wake_at(const aqm_queue *queue);

@@ -83,6 +83,8 @@ pub struct Queue {
     arrivals: u64,
     /// Dropped packets that the caller has not asked for yet.
     dropped: VecDeque<(Packet, Cause)>,
+    /// The last call for a packet gave none.
+    held: bool,
     /// Whether a call was begun and not ended: it panicked.
     broken: bool,
 }
@@ -117,7 +119,7 @@ impl Queue {
             return Err(hinted(wrong(&format!("{discipline}: {key}"), value, "off"), hint));
         }
         let (hash, dropped) = (FlowHash::new(&mut other), VecDeque::new());
-        Ok(Self { queue, env, rng, hash, now, arrivals: 0, dropped, broken: false })
+        Ok(Self { queue, env, rng, hash, now, arrivals: 0, dropped, held: false, broken: false })
     }
 
     pub(crate) fn enqueue(&mut self, packet: &Packet, now: u64) -> Result<Verdict, String> {
@@ -146,6 +148,7 @@ impl Queue {
         let mut seen = Seen::of_no_arrival(&mut self.dropped);
         let mut cx = Cx { now: self.now, rng: &mut self.rng };
         let sent = self.queue.dequeue(&mut cx, &mut seen);
+        self.held = sent.is_none();
         self.broken = false;
         Ok(sent.map(|(meta, held)| packet(&meta, held)))
     }
@@ -155,7 +158,8 @@ impl Queue {
     }
 
     pub(crate) fn wake_at(&self) -> u64 {
-        self.queue.poll_at().map_or(u64::MAX, Instant::as_nanos)
+        let held = self.queue.ready_at().filter(|_| self.held);
+        self.queue.poll_at().into_iter().chain(held).min().map_or(u64::MAX, Instant::as_nanos)
     }
 
     pub(crate) fn wake(&mut self, now: u64) -> Result<(), String> {

@@ -276,6 +276,10 @@ macro_rules! any_qdisc {
                 each!(self, q => q.dequeue(cx, out))
             }
 
+            fn ready_at(&self) -> Option<Instant> {
+                each!(self, q => q.ready_at())
+            }
+
             fn backlog(&self) -> Backlog {
                 each!(self, q => q.backlog())
             }

@@ -58,6 +58,16 @@ impl Env {
         }
     }
 
+    /// Most bytes that wait where the parameter `key` bounds memory.
+    pub(crate) fn memory(&self, key: &'static str, most: Option<Size>) -> Result<u64, ConfigError> {
+        let Some(size) = most else { return Ok(u64::MAX) };
+        let bytes = self.resolve(key, size, Measure::Bytes)?;
+        if bytes < Limit::MIN_PACKET as f64 {
+            return Err(ConfigError { key, allowed: "room for a packet at least".into() });
+        }
+        Ok(bytes as u64)
+    }
+
     /// A size in `measure`; the error names the parameter `key`.
     ///
     /// # Errors

@@ -234,26 +234,42 @@ impl<A: Policy, L> Advised<'_, A, L> {
     where
         L: Line<P, A::Tag>,
     {
-        while let Some((mut meta, packet, tag)) = self.line.pop() {
-            let cause = match self.policy.on_departure(&meta, &self.line.left_behind(), cx) {
-                Departure::Send => None,
-                Departure::Signal(cause) if meta.ecn.capable() => {
-                    meta = self.counters.mark(meta, &packet, cause, cx, out);
-                    None
-                }
-                Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
-            };
-            if let Some(cause) = cause {
-                self.policy.left(&meta, tag, Exit::Dropped, cx);
-                self.counters.drop(&meta, packet, cause, cx, out);
-                continue;
+        while let Some(head) = self.line.pop() {
+            if let Ok(sent) = self.judge(head, cx, out) {
+                return Some(sent);
             }
-            self.policy.left(&meta, tag, Exit::Sent, cx);
-            self.counters.departed.count(meta.len);
-            return Some((meta, packet));
         }
         self.policy.on_idle(cx);
         None
+    }
+
+    /// The packet at the head, which is not there any more, if the policy lets it go; else it was dropped.
+    #[inline(always)]
+    pub(crate) fn judge<P>(
+        &mut self,
+        (mut meta, packet, tag): (Meta, P, A::Tag),
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> Result<(Meta, P), Meta>
+    where
+        L: Line<P, A::Tag>,
+    {
+        let cause = match self.policy.on_departure(&meta, &self.line.left_behind(), cx) {
+            Departure::Send => None,
+            Departure::Signal(cause) if meta.ecn.capable() => {
+                meta = self.counters.mark(meta, &packet, cause, cx, out);
+                None
+            }
+            Departure::Signal(cause) | Departure::Drop(cause) => Some(cause),
+        };
+        if let Some(cause) = cause {
+            self.policy.left(&meta, tag, Exit::Dropped, cx);
+            self.counters.drop(&meta, packet, cause, cx, out);
+            return Err(meta);
+        }
+        self.policy.left(&meta, tag, Exit::Sent, cx);
+        self.counters.departed.count(meta.len);
+        Ok((meta, packet))
     }
 
     /// Drops a packet that had been queued.

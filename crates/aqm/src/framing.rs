@@ -67,7 +67,7 @@ impl Framing {
 const OVERHEADS: RangeInclusive<i32> = -64..=256;
 
 const ALLOWED: &str = "words of tc cake: a preset such as pppoe-ptm, bridged-llcsnap, docsis or \
-                       ethernet, overhead BYTES (-64 … 256), mpu BYTES (0 … 256), ether-vlan, \
+                       ethernet, raw, overhead BYTES (-64 … 256), mpu BYTES (0 … 256), ether-vlan, \
                        atm, ptm, noatm";
 
 impl FromStr for Framing {
@@ -91,6 +91,7 @@ impl FromStr for Framing {
                 continue;
             }
             match word {
+                "raw" => new = Self::default(),
                 "overhead" => new.overhead = number(words.next(), OVERHEADS)?,
                 "mpu" => new.mpu = number(words.next(), 0..=256)?.unsigned_abs(),
                 "ether-vlan" => new.overhead += 4,
@@ -154,6 +155,7 @@ mod tests {
     fn words_are_read_and_written() {
         assert_eq!(framing("44"), framing("overhead 44 noatm"));
         assert_eq!(framing("overhead 44,mpu 64, ptm").to_string(), "overhead 44 mpu 64 ptm");
+        assert_eq!(framing("docsis raw"), Framing::default());
         assert_eq!(framing("overhead -14").on_wire(100), 86);
         assert_eq!(framing("overhead -64").on_wire(40), 1, "else packets without end in no time");
         for preset in PRESETS {

@@ -93,8 +93,14 @@ pub trait Qdisc<P: Copy> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>);
 
     /// The transmitter is free and asks for a packet. `None` means that the link goes idle: the
-    /// caller asks again only after an arrival.
+    /// caller asks again only after an arrival, or at [`Qdisc::ready_at`].
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)>;
+
+    /// When [`Qdisc::dequeue`] is worth another call if it gave nothing although packets are queued: a
+    /// shaper holds them back. An earlier call is harmless, and gives nothing again.
+    fn ready_at(&self) -> Option<Instant> {
+        None
+    }
 
     /// What is queued now.
     fn backlog(&self) -> Backlog;

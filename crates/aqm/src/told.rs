@@ -106,6 +106,10 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
         self.queue.dequeue(cx, &mut Through(out))
     }
 
+    fn ready_at(&self) -> Option<Instant> {
+        self.queue.ready_at()
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }

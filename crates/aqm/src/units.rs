@@ -21,6 +21,9 @@ use crate::time::Duration;
 pub struct Rate(u64);
 
 impl Rate {
+    /// More than any link has.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
     /// `bits` bits per second; `None` for zero, which no link can have.
     pub const fn new(bits: u64) -> Option<Self> {
         if bits == 0 { None } else { Some(Self(bits)) }
@@ -102,6 +105,11 @@ impl Limit {
     /// Room for `bytes` bytes. `None` when not even the shortest packet fits, or past 2²⁴ of them.
     pub fn bytes(bytes: u64) -> Option<Self> {
         Some(Self { bytes, ..Self::packets(bytes / Self::MIN_PACKET)? })
+    }
+
+    /// This room, and of that `bytes` at most.
+    pub(crate) fn within(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes.min(bytes), ..self }
     }
 
     /// The most packets that the buffer can hold.

@@ -242,6 +242,10 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         )
     }
 
+    fn ready_at(&self) -> Option<Instant> {
+        self.queue.ready_at()
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }

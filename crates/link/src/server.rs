@@ -29,7 +29,8 @@ pub trait Exit<P> {
 #[derive(Clone)]
 pub struct Server<L = ()> {
     rng: Rng,
-    /// When the transmitter is free, ns; [`NEVER`] while it has nothing to send.
+    /// When the transmitter asks next, ns: when it is free, or its queue lets a packet go; [`NEVER`] while it
+    /// has nothing to send.
     free_at: u64,
     /// Whether the queue has timers at all.
     timed: bool,
@@ -83,7 +84,7 @@ impl<L> Server<L> {
         queue.enqueue(meta, packet, &mut cx, &mut self.books);
         let backlog = queue.backlog();
         self.books.stats.change(now, backlog);
-        if self.free_at == NEVER && backlog.packets > 0 {
+        if self.books.stats.is_idle() && backlog.packets > 0 {
             self.free_at = now;
         }
     }
@@ -157,12 +158,12 @@ impl<L> Server<L> {
             self.free_at = exit.send(now, meta, packet);
         } else {
             stats.idle(now);
-            self.free_at = NEVER;
+            self.free_at = queue.ready_at().map_or(NEVER, |at| at.as_nanos().max(now + 1));
         }
         stats.change(now, queue.backlog());
     }
 
-    /// When the transmitter is free, ns; [`NEVER`] while it has nothing to send.
+    /// When the transmitter asks for a packet next, ns; [`NEVER`] while there is none.
     #[inline]
     pub fn free_at(&self) -> u64 {
         self.free_at

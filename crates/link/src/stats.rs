@@ -286,6 +286,12 @@ impl QueueStats {
         }
     }
 
+    /// Whether the link sends nothing.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.idle_since.is_some()
+    }
+
     /// Idle time from time 0 to `now`, in ns.
     pub fn idle_until(&self, now: u64) -> u64 {
         self.idle_ns + self.idle_since.map_or(0, |since| now - since)

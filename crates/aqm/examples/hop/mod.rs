@@ -96,7 +96,12 @@ impl Hop {
                     if let Some(next) = managed.call(self.began, Managed::next) {
                         return next;
                     }
-                    managed = arrived.wait(managed).unwrap_or_else(PoisonError::into_inner);
+                    // A shaper may hold packets back: then there is a time to ask again.
+                    let now = clock().duration_since(self.began).as_nanos() as u64;
+                    let held = managed.queue.ready_at().map(|at| at.as_nanos().saturating_sub(now));
+                    let wait = Duration::from_nanos(held.unwrap_or(1_000_000_000).max(1));
+                    let woken = arrived.wait_timeout(managed, wait);
+                    managed = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }

@@ -42,6 +42,7 @@ use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
 use crate::policy::{Policy, pie};
 use crate::rng::Rng;
+use crate::units::Size;
 
 /// In which all versions of Linux's `fq_codel` differ from the RFC.
 const LINUX: [(&str, &str); 4] = [
@@ -108,6 +109,8 @@ params! {
         /// Which backlog the algorithm of a queue sees, when a packet leaves or its timer comes: its own
         /// queue's or that of all queues. With `all-stale` an empty queue also stays above target.
         backlog: Waiting = Waiting::Queue, "RFC 8290 §4; Linux";
+        /// Most bytes that wait, beside the buffer's own bound; `none`: no other.
+        memory_limit: Option<Size> = None, "Linux memory_limit";
         /// Where a new queue goes that has run empty.
         emptied: Emptied = Emptied::Old, "RFC 8290 §4.2; Linux";
     }
@@ -129,12 +132,13 @@ impl<A: Policy> Scheme for FlowQueue<A> {
     type Policy = A;
     type Length = ByBytes;
 
-    fn new((own, _): &Self::Config, _: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
+    fn new((own, _): &Self::Config, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
         if !own.queues.is_multiple_of(own.ways) {
             return Err(ConfigError { key: "ways", allowed: "a divisor of queues".into() });
         }
         let plan = Plan {
             turn: Turn::Credit(own.quantum),
+            memory: env.memory("memory_limit", own.memory_limit)?,
             prefer_new: true,
             drop: End::Head,
             drop_batch: own.drop_batch,

@@ -93,6 +93,7 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
         longest_by: L,
         mut policy: impl FnMut(&Env) -> Result<A, ConfigError>,
     ) -> Result<Self, ConfigError> {
+        let env = &Env { limit: env.limit.within(plan.memory), ..*env };
         let of_line = Env { limit: plan.queue_limit.unwrap_or(env.limit), ..*env };
         let lines: Result<Box<[_]>, _> = (0..plan.queues)
             .map(|_| {
@@ -167,6 +168,19 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
         self.with(line, |advised| advised.dequeue(cx, out))
     }
 
+    /// The packet at the head of a line that has some, if its policy lets it go; else it was dropped.
+    pub(super) fn judge_head(
+        &mut self,
+        line: usize,
+        cx: &mut Cx<'_>,
+        out: &mut impl Outlet<P>,
+    ) -> Option<Result<(Meta, P), Meta>> {
+        self.with(line, |advised| {
+            let head = advised.line.pop()?;
+            Some(advised.judge(head, cx, out))
+        })
+    }
+
     /// It was the turn of a line without packets.
     #[inline]
     pub(super) fn idle(&mut self, line: usize, cx: &mut Cx<'_>) {
@@ -227,6 +241,11 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
     #[inline]
     pub(super) fn policy(&self, line: usize) -> &A {
         &self.lines[line].policy
+    }
+
+    /// The policy of a line, mutably.
+    pub(super) fn policy_mut(&mut self, line: usize) -> &mut A {
+        &mut self.lines[line].policy
     }
 
     /// The policies of all lines, in order.

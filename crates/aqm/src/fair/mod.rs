@@ -126,6 +126,8 @@ pub struct Plan {
     pub queues: usize,
     /// The room of each; `None`: whatever the buffer has, and the longest gives way.
     pub queue_limit: Option<Limit>,
+    /// Most bytes of all of them, beside the buffer's room.
+    pub memory: u64,
     /// How long a queue's turn is.
     pub turn: Turn,
     /// Whether queues that had no packets go before others, once.
@@ -151,6 +153,7 @@ impl Plan {
         Self {
             queues,
             queue_limit: None,
+            memory: u64::MAX,
             turn: Turn::Packet,
             prefer_new: false,
             drop: End::Tail,

@@ -322,3 +322,21 @@ fn one_long_packet_may_cost_several_queues_their_packets() {
     (0..10).for_each(|flow| b.arrive(flow, 1, 60));
     assert!(b.queue.backlog().bytes <= 4000);
 }
+
+/// A bound of memory beside a buffer with room for all packets is as that bound alone.
+#[test]
+fn a_bound_of_memory_is_a_buffer_of_bytes() {
+    let run = |limit: Limit, settings: &[(&str, &str)]| {
+        let mut bench = Bench::<FqCodel>::with(limit, settings);
+        for n in 0..200 {
+            bench.arrive(n % 7, 1, 200 + 97 * (n as u32 % 11));
+            if n % 3 == 0 {
+                bench.depart();
+            }
+        }
+        bench.drops.0
+    };
+    let bounded = run(Limit::packets(1000).unwrap(), &[("memory_limit", "9kB")]);
+    assert_eq!(bounded, run(Limit::bytes(9000).unwrap(), &[]));
+    assert!(bounded.len() > 50, "{}", bounded.len());
+}

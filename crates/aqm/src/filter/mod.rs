@@ -131,6 +131,10 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         sent
     }
 
+    fn ready_at(&self) -> Option<Instant> {
+        self.queue.ready_at()
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }

@@ -220,6 +220,11 @@ impl Cobalt {
         self.config = config;
     }
 
+    /// Delays up to this one are tolerated from now on, whatever the target is.
+    pub(crate) fn tolerate(&mut self, delay: Duration) {
+        self.tolerated = delay;
+    }
+
     /// Whether an empty queue need not remember anything of it.
     #[inline]
     pub(crate) fn at_rest(&self, now: Instant) -> bool {
@@ -258,7 +263,7 @@ impl Cobalt {
 }
 
 /// The delay above which the queue is too long: the target, or that of four long packets.
-fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
+pub(crate) fn tolerated(config: &CobaltConfig, env: &Env) -> Duration {
     config.target.max(env.rate.transmission(4 * u64::from(env.longest(config.mtu))))
 }
 

@@ -39,6 +39,11 @@ struct Tin {
     bulk: Vec<(u64, u64, usize)>,
     round: u64,
     waits: u64,
+    /// Without a rate: bytes that it may still send, and gets in a round.
+    credit: i64,
+    weight: i64,
+    /// What its queues' COBALTs tolerate at least, and the time of a long packet.
+    times: [u64; 2],
 }
 
 struct Cake {
@@ -50,6 +55,12 @@ struct Cake {
     ack_filter: &'static str,
     filtered: u32,
     tins: Vec<Tin>,
+    /// Drops count.
+    ingress: bool,
+    /// There is no rate: the tin whose turn it is.
+    unlimited: Option<usize>,
+    /// When the next packet may go, and when one may however much is dropped.
+    shaper: [u64; 2],
 }
 
 /// Shares of the link by tin, in parts of 16 (or 7/8 of the one before).
@@ -110,6 +121,16 @@ impl Tin {
     fn share(&self, queue: usize, isolation: &str) -> i64 {
         let Flow { host, peer, .. } = self.flows[queue];
         self.quantum() / self.host_load([host, peer], isolation)
+    }
+
+    /// A packet counts against its rate.
+    fn takes(&mut self, len: u32, now: u64) {
+        let time = (f64::from(len) * (8e9 / self.rate as f64)) as u64;
+        if self.next < now {
+            self.next += time;
+        } else if self.next < now + time {
+            self.next = now + time;
+        }
     }
 
     fn listed(&self) -> usize {
@@ -271,9 +292,86 @@ impl Cake {
             victim = Some(place);
         }
         if let Some(place) = victim {
-            self.buffer.events.push(Event::Dropped(q.remove(place).id, Cause::Early));
+            let gone = q.remove(place);
+            self.buffer.events.push(Event::Dropped(gone.id, Cause::Early));
             self.filtered += 1;
+            self.lost(line / (8 * self.sets as usize), gone.len, new.arrived);
         }
+    }
+
+    /// A packet of a tin was dropped without its turn.
+    fn lost(&mut self, tin: usize, len: u32, now: u64) {
+        if self.ingress {
+            self.tins[tin].takes(len, now);
+            self.shaper[0] += self.on_link(len);
+        }
+    }
+
+    /// How long a packet takes at the shaper's rate, 8 Mbit/s.
+    fn on_link(&self, len: u32) -> u64 {
+        if self.unlimited.is_some() { 0 } else { 1000 * u64::from(len) }
+    }
+
+    fn next_tin(&mut self, now: u64) -> Option<usize> {
+        let Some(mut turn) = self.unlimited else { return self.best_tin(now) };
+        if self.tins.iter().all(|tin| tin.listed() == 0) {
+            return None;
+        }
+        while self.tins[turn].listed() == 0 || self.tins[turn].credit < 0 {
+            let tin = &mut self.tins[turn];
+            tin.credit += if tin.credit <= 0 { tin.weight } else { 0 };
+            turn = if turn + 1 < self.tins.len() { turn + 1 } else { 0 };
+        }
+        self.unlimited = Some(turn);
+        Some(turn)
+    }
+
+    /// With `ingress` or `unlimited`, where each packet is a step of its own: whether one is sent.
+    fn step_by_step(&mut self, now: u64, rng: &mut Rng) -> bool {
+        let waiting = |cake: &Self| (0..cake.tins.len()).any(|tin| cake.packets(tin) > 0);
+        if !waiting(self) || (self.ingress && self.shaper.iter().all(|at| *at > now)) {
+            return false;
+        }
+        let Some(mut tin) = self.next_tin(now) else { return false };
+        let mut first = true;
+        while waiting(self) {
+            let queue = self.turn(tin, std::mem::take(&mut first)).unwrap();
+            let line = self.start_of(tin) + queue;
+            let bulk = self.tins[tin].flows.iter().filter(|f| f.set == Set::Bulk).count() as u64;
+            let Naive { model, q, .. } = &mut self.buffer.queues[line];
+            if q.is_empty() {
+                model.idle(now, rng);
+                self.found_empty(tin, queue, now);
+                if waiting(self) {
+                    tin = self.next_tin(now).unwrap();
+                }
+                continue;
+            }
+            let [least, packet] = self.tins[tin].times;
+            if self.ingress {
+                model.four = least.max(2 * bulk * packet);
+            }
+            let mut head = q.remove(0);
+            let drop = model.should_drop(now, &mut head, rng) && !q.is_empty();
+            if drop {
+                self.buffer.events.push(Event::Dropped(head.id, Cause::Early));
+            } else {
+                let marked = head.marked;
+                self.buffer.events.extend(marked.then_some(Event::Marked(head.id)));
+                self.buffer.events.push(Event::Sent(head.id, marked));
+            }
+            if self.ingress || !drop {
+                self.tins[tin].flows[queue].deficit -= i64::from(head.len) * 65_536;
+                self.tins[tin].credit -= i64::from(head.len);
+                self.tins[tin].takes(head.len, now);
+                self.shaper[0] += self.on_link(head.len);
+            }
+            if !drop {
+                self.shaper[1] += self.on_link(head.len) * 3 / 2;
+                return true;
+            }
+        }
+        false
     }
 
     fn packets(&self, tin: usize) -> usize {
@@ -292,6 +390,7 @@ impl Side for Cake {
         let queue = self.queue_of(tin, packet.flow);
         let line = self.start_of(tin) + queue;
         let (before, empty) = (self.buffer.queues[line].q.len(), self.packets(tin) == 0);
+        let alone = (0..self.tins.len()).all(|tin| self.packets(tin) == 0);
         self.buffer.arrive(line, now, packet, rng);
         if self.buffer.queues[line].q.len() == before {
             return;
@@ -300,17 +399,28 @@ impl Side for Cake {
             self.tins[tin].next = now;
         }
         self.came(tin, queue);
+        if alone && self.shaper[0] < now {
+            self.shaper = [now; 2];
+        }
         if self.ack_filter != "off" {
             self.filter_acks(line);
         }
         while self.buffer.too_full() {
             let longest = self.buffer.longest();
             self.buffer.queues[longest].model.queue_full(now);
+            let len = self.buffer.queues[longest].q[0].len;
             self.buffer.steal(longest, true);
+            self.lost(longest / (8 * self.sets as usize), len, now);
         }
     }
 
     fn depart(&mut self, now: u64, rng: &mut Rng) {
+        if self.ingress || self.unlimited.is_some() {
+            if !self.step_by_step(now, rng) {
+                self.buffer.events.push(Event::Idle);
+            }
+            return;
+        }
         let mut first = true;
         while (0..self.tins.len()).any(|tin| self.packets(tin) > 0) {
             let tin = self.best_tin(now).unwrap();
@@ -323,12 +433,7 @@ impl Side for Cake {
             };
             let t = &mut self.tins[tin];
             t.flows[queue].deficit -= i64::from(len) * 65_536;
-            let time = (f64::from(len) * (8e9 / t.rate as f64)) as u64;
-            if t.next < now {
-                t.next += time;
-            } else if t.next < now + time {
-                t.next = now + time;
-            }
+            t.takes(len, now);
             return;
         }
         self.buffer.events.push(Event::Idle);
@@ -378,6 +483,8 @@ proptest! {
         (sets, mtu, ecn) in
             (1..4u32, prop::sample::select(vec![0u64, 300, 1514]), prop::bool::weighted(0.7)),
         ack_filter in pick(&["off", "on", "aggressive"]),
+        (ingress, unlimited) in (prop::bool::weighted(0.3), prop::bool::weighted(0.2)),
+        memlimit in prop::option::weighted(0.2, 40..20_000u64),
         room in room(), ops in traffic(),
     ) {
         let settings = [
@@ -389,26 +496,39 @@ proptest! {
             ("mtu", mtu.to_string()),
             ("ecn", ecn.to_string()),
             ("ack_filter", ack_filter.to_string()),
+            ("ingress", ingress.to_string()),
+            ("unlimited", unlimited.to_string()),
+            ("memlimit", memlimit.map_or("none".to_string(), |bytes| format!("{bytes}B"))),
         ];
         // Where all flows have one queue the library is not told of the sets, and has its own.
         let sets = if isolation == "flowblind" { 128 } else { sets };
         let queues = sets as usize * 8;
         let free = Flow { tag: 0, set: Set::None, host: 0, peer: 0, deficit: 0 };
-        let tin = |rate| Tin {
+        let tin = |rate: u64| Tin {
+            credit: 0, weight: (1024 * u128::from(rate) / 8_000_000) as i64, times: [0; 2],
             rate, next: 0, flows: vec![free.clone(); queues], sparse: VecDeque::new(),
             decaying: VecDeque::new(), bulk: Vec::new(), round: 0, waits: 0,
         };
-        let tins: Vec<Tin> = rates(diffserv).into_iter().map(tin).collect();
-        let cobalts = tins.iter().flat_map(|t| {
+        let mut tins: Vec<Tin> = rates(diffserv).into_iter().map(tin).collect();
+        if unlimited {
+            tins.iter_mut().for_each(|tin| tin.rate = u64::MAX);
+        }
+        let cobalts = tins.iter_mut().flat_map(|t| {
             let wanted = target.unwrap_or(rtt / 20);
             let target = wanted.max(transmission(mtu * 3 / 2, t.rate));
             let interval = (rtt + target - wanted).max(2 * target);
             let four = transmission(4 * mtu, t.rate);
+            t.times = [four, transmission(mtu, t.rate)];
             let steps = [1.0 / 256.0, 1.0 / 4096.0];
             (0..queues).map(move |_| Cobalt::new(target, interval, ecn, four, steps))
         });
-        let buffer = Buffer::new(room, Room::Packets(u64::MAX), cobalts.collect());
-        let model = Cake { buffer, hash: None, sets, diffserv, isolation, ack_filter, filtered: 0, tins };
+        // A bound of memory beside a buffer with room is as that bound alone.
+        let (own, room) = match memlimit {
+            Some(bytes) => (Room::Bytes(bytes), Room::Packets(100_000)),
+            None => (room, room),
+        };
+        let buffer = Buffer::new(own, Room::Packets(u64::MAX), cobalts.collect());
+        let model = Cake { buffer, hash: None, sets, diffserv, isolation, ack_filter, filtered: 0, tins, ingress, unlimited: unlimited.then_some(0), shaper: [0; 2] };
         compare_with("cake", &settings, room, &labelled(ops, &[0, 8, 46, 34, 0]), model)?;
     }
 }

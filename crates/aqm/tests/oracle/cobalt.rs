@@ -6,7 +6,7 @@ pub(super) struct Cobalt {
     interval: u64,
     ecn: bool,
     /// The time of four packets.
-    four: u64,
+    pub(super) four: u64,
     increment: f64,
     decrement: f64,
     count: u64,
@@ -77,7 +77,7 @@ impl Cobalt {
     }
 
     /// Whether the packet is to be dropped; it may be marked.
-    fn should_drop(&mut self, now: u64, packet: &mut Packet, rng: &mut Rng) -> bool {
+    pub(super) fn should_drop(&mut self, now: u64, packet: &mut Packet, rng: &mut Rng) -> bool {
         self.sojourn = now - packet.arrived;
         let next_due = self.next_due(now);
         let over_target = self.sojourn > self.target && self.sojourn > self.four;

@@ -76,15 +76,21 @@ impl Qdisc<Handle> for Queues {
         let mut next = None;
         while let Some((queue, rng)) = self.replaced.first_mut() {
             next = queue.dequeue(&mut Cx { now: cx.now, rng }, out);
-            if next.is_some() {
+            if next.is_some() || queue.backlog().packets > 0 {
                 break;
             }
             self.gone = sum(&self.gone, queue.counters());
             self.replaced.remove(0);
         }
-        let next = next.or_else(|| self.current.dequeue(cx, out));
+        if self.replaced.is_empty() {
+            next = self.current.dequeue(cx, out);
+        }
         self.count();
         next
+    }
+
+    fn ready_at(&self) -> Option<Instant> {
+        self.replaced.first().map_or(&self.current, |(queue, _)| queue).ready_at()
     }
 
     fn backlog(&self) -> Backlog {

@@ -1,5 +1,5 @@
 //! CAKE: common applications kept enhanced (Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018,
-//! "HTM18"; tc-cake(8)). Its shaper is the link's business here, but tins and flows share what packets take
+//! "HTM18"; tc-cake(8)). Its shaper is mostly the link's business here, but tins and flows share what packets take
 //! on the wire ([`Framing`]). What is left is flow queueing four times over:
 //!
 //! ```text
@@ -15,6 +15,7 @@
 //! | `tins.rs` | codepoints, tins, their rates |
 //! | `flows.rs` | set-associative queues, sparse and bulk flows, hosts |
 //! | `acks.rs` | which acknowledgement a later one makes needless |
+//! | `shaper.rs` | what holds packets back with `ingress` and `autorate_ingress` |
 //!
 //! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
 //! its `interval` longer by as much, but twice that target at least. It has a quantum of 1/4096 s at
@@ -31,10 +32,15 @@
 //! - Hashes are keyed ([`FlowHash`]).
 //! - The filter of acknowledgements takes the later of two for the greater, and keeps what has SACK
 //!   blocks; Linux compares numbers, and drops one whose blocks a later one has as well.
-//! - `wash` and `ingress` are not here: what a packet's codepoint is behind the queue, and that the
-//!   shaper counts drops, is the link's.
+//! - `wash` is not here: what a packet's codepoint is behind the queue is the link's.
+//!
+//! With `ingress` what is dropped has come over the slow link already. The shaper counts it, the deficits
+//! of flows and tins do, and COBALT tolerates the time of two long packets of each bulk flow in the tin.
+//! With `unlimited` there is no rate to keep tins within. They take turns by deficit (DRR), with their
+//! rates as weights.
 
 use alloc::boxed::Box;
+use alloc::vec;
 
 use super::lines::{ByBytes, Lines};
 use super::{End, Plan};
@@ -45,16 +51,18 @@ use crate::hash::FlowHash;
 use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy as _;
-use crate::policy::cobalt::{Cobalt, CobaltConfig, Root};
+use crate::policy::cobalt::{Cobalt, CobaltConfig, Root, tolerated};
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::units::Rate;
+use crate::units::{Rate, Size};
 use flows::{Flows, WAYS};
+use shaper::{Measured, Shaper};
 use tins::Schedule;
 
 mod acks;
 mod flows;
+mod shaper;
 #[cfg(test)]
 mod tests;
 mod tins;
@@ -95,6 +103,8 @@ pub const ABOUT: About = About {
         ("lan", &[("rtt", "1ms")]),
         ("oceanic", &[("rtt", "300ms")]),
         ("satellite", &[("rtt", "1s")]),
+        ("interplanetary", &[("rtt", "1000s")]),
+        ("datacentre", &[("rtt", "100us")]),
     ],
     labels: Labels { codepoints: true, hosts: true },
     ..About::NEW
@@ -114,11 +124,20 @@ params! {
         /// Sets of eight queues in each tin.
         sets: u32 = 128, in 1..=1024, "HTM18 §III.B: 1024 queues", with isolation != "flowblind";
         /// Longest packet in bytes; `none`: 1514, or the mean packet if it is longer.
-        mtu: Option<u32> = None, in 0..=65_535, "Linux sch_cake";
+        mtu: Option<u32> = None, in 0..=65_535, "Linux sch_cake", with unlimited = "false" or autorate_ingress = "true";
         /// Whether acknowledgements that a later one makes redundant are dropped.
         ack_filter: AckFilter = AckFilter::Off, "HTM18 §III.E; tc-cake(8)";
         /// Whether COBALT's signals mark ECN-capable packets; `false`: every signal is a drop.
         ecn: bool = true, "HTM18 §III.D";
+        /// Whether what is dropped has come over the slow link already: the shaper counts it, and two
+        /// packets of each bulk flow may wait.
+        ingress: bool = false, "tc-cake(8)";
+        /// Whether the rate follows that at which packets arrive; the link's is the first guess.
+        autorate_ingress: bool = false, "tc-cake(8)";
+        /// Whether CAKE knows no rate: tins share by weight, and delays alone decide.
+        unlimited: bool = false, "tc-cake(8)";
+        /// Most bytes that wait, beside the buffer's own bound; `none`: no other.
+        memlimit: Option<Size> = None, "tc-cake(8)";
         /// How COBALT finds 1/√count.
         root: Root = Root::Exact, "RFC 8289 §5.4; Linux";
         /// How a bulk flow that has to wait for several rounds takes them: at once, or one by one
@@ -196,12 +215,33 @@ pub struct Cake<P> {
     /// How many acknowledgements the filter has dropped.
     filtered: u64,
     framing: Framing,
+    /// What only some of its options need.
+    special: Option<Box<Special>>,
+}
+
+/// What `ingress`, `autorate_ingress` and `unlimited` need.
+#[derive(Clone, Debug)]
+struct Special {
+    shaper: Option<Shaper>,
+    measured: Option<Measured>,
+    env: Env,
+    /// Of each tin: what its COBALTs tolerate, and the time of a long packet.
+    times: Box<[[Duration; 2]]>,
+    /// Whether there is no rate, the tin whose turn it is then, and what each may still send, bytes.
+    weighs: bool,
+    turn: usize,
+    deficits: Box<[i64]>,
 }
 
 impl CakeConfig {
     /// Queues of a tin.
     fn queues(&self) -> usize {
         self.sets as usize * WAYS
+    }
+
+    /// The rate that it knows; the highest there is if it knows none.
+    fn known(&self, rate: Rate) -> Rate {
+        if self.unlimited { Rate::MAX } else { rate }
     }
 
     /// What the COBALT of a tin's queues is like, with the tin's rate in `env`.
@@ -258,9 +298,11 @@ impl<P: Carried> Cake<P> {
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
             let line = self.lines.longest();
+            let len = self.lines.next_len(line).unwrap_or_default();
             self.lines.give_way(line, cx);
             self.lines.drop_at(line, End::Head, cx, out);
             self.tins[line / self.queues].packets -= 1;
+            self.lost(line / self.queues, len, cx.now);
         }
     }
 
@@ -276,9 +318,21 @@ impl<P: Carried> Cake<P> {
     ) {
         let queue = self.lines.packets(line).map(|(flow, packet)| (flow, packet.ack()));
         if let Some(position) = self.config.ack_filter.needless(queue, new) {
+            let before = self.lines.backlog().bytes;
             self.lines.drop_queued(line, position, Cause::Early, cx, out);
             self.tins[number].packets -= 1;
             self.filtered += 1;
+            self.lost(number, (before - self.lines.backlog().bytes) as u32, cx.now);
+        }
+    }
+
+    /// A queued packet was dropped, which has come over the slow link already if that is before this one.
+    fn lost(&mut self, number: usize, len: u32, now: Instant) {
+        let Some(special) = &mut self.special else { return };
+        if self.config.ingress {
+            let on_wire = self.framing.on_wire(len);
+            self.tins[number].schedule.sent(on_wire, now);
+            special.shaper.iter_mut().for_each(|shaper| shaper.dropped(on_wire));
         }
     }
 
@@ -320,14 +374,169 @@ impl<P: Carried> Cake<P> {
     }
 }
 
+/// With `ingress`, `autorate_ingress` or `unlimited`.
+impl<P: Carried> Cake<P> {
+    fn special(config: &CakeConfig, env: &Env) -> Option<Box<Special>> {
+        let CakeConfig { ingress, autorate_ingress, unlimited, .. } = *config;
+        if !(ingress || autorate_ingress || unlimited) {
+            return None;
+        }
+        let rate = (!unlimited).then_some(env.rate);
+        let mut special = Special {
+            shaper: (ingress || autorate_ingress).then(|| Shaper::new(rate, env.now)),
+            measured: autorate_ingress.then(|| Measured::new(rate, env.now)),
+            env: *env,
+            times: [].into(),
+            weighs: unlimited,
+            turn: 0,
+            deficits: vec![0; config.diffserv.count()].into(),
+        };
+        special.times = special.times(config, config.known(env.rate));
+        Some(Box::new(special))
+    }
+
+    /// A packet of `len` bytes has come.
+    #[inline(never)]
+    fn came(&mut self, len: u32, now: Instant) {
+        let alone = self.lines.backlog().packets == 1;
+        let on_wire = self.framing.on_wire(len);
+        let Some(special) = &mut self.special else { return };
+        if alone {
+            special.shaper.iter_mut().for_each(|shaper| shaper.wake(now));
+        }
+        if let Some(rate) = special.measured.as_mut().and_then(|m| m.arrived(on_wire, now)) {
+            let env = Env { now, rate, ..special.env };
+            self.has_rate(&env, rate);
+            if let Some(shaper) = self.special.as_mut().and_then(|s| s.shaper.as_mut()) {
+                shaper.set_rate(Some(rate));
+            }
+        }
+    }
+
+    /// The tin whose turn it is by weight, if any has flows.
+    fn choose_by_weight(&mut self) -> Option<usize> {
+        let special = self.special.as_mut()?;
+        if self.busy == 0 {
+            return None;
+        }
+        loop {
+            let (turn, busy) = (special.turn, self.busy >> special.turn & 1 == 1);
+            let deficit = &mut special.deficits[turn];
+            if busy && *deficit >= 0 {
+                return Some(turn);
+            }
+            if *deficit <= 0 {
+                *deficit += self.config.diffserv.weight(turn);
+            }
+            special.turn = (turn + 1) % self.tins.len();
+        }
+    }
+
+    fn choose_special(&mut self, now: Instant) -> Option<usize> {
+        let weighs = self.special.as_ref().is_some_and(|special| special.weighs);
+        if weighs { self.choose_by_weight() } else { self.choose(now) }
+    }
+
+    #[inline(never)]
+    fn dequeue_special(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        if self.ready_at().is_some_and(|at| at > cx.now) {
+            return None;
+        }
+        let mut number = self.choose_special(cx.now)?;
+        if let Some(queue) = self.tins[number].flows.decaying() {
+            self.lines.idle(number * self.queues + queue, cx);
+            self.pass_by(number, queue, cx.now);
+        }
+        loop {
+            let start = number * self.queues;
+            let flows = &mut self.tins[number].flows;
+            let queue = flows.next(|n| self.lines.has_packets(start + n))?;
+            let bulk = u64::from(flows.counts[1]);
+            if self.config.ingress
+                && let Some(special) = &self.special
+            {
+                let [tolerated, packet] = special.times[number];
+                self.lines.policy_mut(start + queue).tolerate(tolerated.max(packet * (2 * bulk)));
+            }
+            match self.lines.judge_head(start + queue, cx, out) {
+                Some(Ok(sent)) => {
+                    self.tins[number].packets -= 1;
+                    self.charge(number, queue, sent.0.len, true, cx.now);
+                    return Some(sent);
+                }
+                Some(Err(dropped)) => {
+                    self.tins[number].packets -= 1;
+                    if self.config.ingress {
+                        self.charge(number, queue, dropped.len, false, cx.now);
+                    }
+                }
+                None => {
+                    self.lines.idle(start + queue, cx);
+                    self.pass_by(number, queue, cx.now);
+                    if self.lines.backlog().packets == 0 {
+                        return None;
+                    }
+                    number = self.choose_special(cx.now)?;
+                }
+            }
+        }
+    }
+
+    /// A packet of `len` bytes of a queue was sent, or was dropped and counts.
+    fn charge(&mut self, number: usize, queue: usize, len: u32, sent: bool, now: Instant) {
+        let on_wire = self.framing.on_wire(len);
+        let tin = &mut self.tins[number];
+        tin.flows.sent(queue, on_wire);
+        tin.schedule.sent(on_wire, now);
+        let Some(special) = &mut self.special else { return };
+        special.deficits[number] -= i64::from(on_wire);
+        if let Some(shaper) = &mut special.shaper {
+            if sent { shaper.sent(on_wire) } else { shaper.dropped(on_wire) }
+        }
+    }
+
+    /// Tins and their COBALTs have their shares of a rate.
+    fn has_rate(&mut self, env: &Env, rate: Rate) {
+        for (number, tin) in self.tins.iter_mut().enumerate() {
+            let rate = self.config.diffserv.rate(number, rate);
+            tin.schedule = Schedule::new(rate, tin.schedule.next);
+            tin.flows.set_quantum(quantum(rate));
+        }
+        let queues = self.queues;
+        for (line, cobalt) in self.lines.policies().enumerate() {
+            let env = Env { rate: self.tins[line / queues].schedule.rate, ..*env };
+            cobalt.reconfigure(self.config.cobalt(&env), &env);
+        }
+        if let Some(special) = &mut self.special {
+            special.env = *env;
+            special.times = special.times(&self.config, rate);
+            special.weighs = rate == Rate::MAX;
+        }
+    }
+}
+
+impl Special {
+    /// What each tin's COBALTs tolerate, and the time of a long packet there.
+    fn times(&self, config: &CakeConfig, rate: Rate) -> Box<[[Duration; 2]]> {
+        let times = |number| {
+            let env = Env { rate: config.diffserv.rate(number, rate), ..self.env };
+            let packet = env.rate.transmission(env.longest(config.mtu).into());
+            [tolerated(&config.cobalt(&env), &env), packet]
+        };
+        (0..config.diffserv.count()).map(times).collect()
+    }
+}
+
 impl<P: Carried> Discipline<P> for Cake<P> {
     type Config = CakeConfig;
 
     fn new(config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         let (count, queues) = (config.diffserv.count(), config.queues());
+        let special = Self::special(config, env);
+        let rate = config.known(env.rate);
         let hash = FlowHash::new(rng);
         let tin = |number| {
-            let rate = config.diffserv.rate(number, env.rate);
+            let rate = config.diffserv.rate(number, rate);
             Tin {
                 schedule: Schedule::new(rate, env.now),
                 flows: Flows::new(
@@ -340,7 +549,8 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             }
         };
         let tins: Box<[Tin]> = (0..count).map(tin).collect();
-        let plan = Plan::of(count * queues);
+        let memory = env.memory("memlimit", config.memlimit)?;
+        let plan = Plan { memory, ..Plan::of(count * queues) };
         let mut line = 0;
         let lines = Lines::new(&plan, env, ByBytes, |env| {
             let rate = tins[line / queues].schedule.rate;
@@ -359,6 +569,7 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             filtered: 0,
             framing: env.framing,
             config: config.clone(),
+            special,
         })
     }
 }
@@ -381,6 +592,9 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         }
         tin.packets += 1;
         tin.flows.came(queue);
+        if self.special.is_some() {
+            self.came(meta.len, cx.now);
+        }
         if self.config.ack_filter != AckFilter::Off && packet.ack().is_some() {
             self.filter_acks(number, line, (meta.flow, packet.ack()), cx, out);
         }
@@ -393,6 +607,9 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         if self.lines.backlog().packets == 0 {
             return None;
+        }
+        if self.special.is_some() {
+            return self.dequeue_special(cx, out);
         }
         let mut number = self.choose(cx.now)?;
         if let Some(queue) = self.tins[number].flows.decaying() {
@@ -414,6 +631,11 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
         }
     }
 
+    fn ready_at(&self) -> Option<Instant> {
+        let shaper = self.special.as_ref()?.shaper.as_ref()?;
+        (self.lines.backlog().packets > 0).then(|| shaper.ready_at())
+    }
+
     fn backlog(&self) -> Backlog {
         self.lines.backlog()
     }
@@ -430,15 +652,11 @@ impl<P: Carried> Qdisc<P> for Cake<P> {
 
     fn rate_changed(&mut self, env: &Env) {
         self.framing = env.framing;
-        for (number, tin) in self.tins.iter_mut().enumerate() {
-            let rate = self.config.diffserv.rate(number, env.rate);
-            tin.schedule = Schedule::new(rate, tin.schedule.next);
-            tin.flows.set_quantum(quantum(rate));
-        }
-        let queues = self.queues;
-        for (line, cobalt) in self.lines.policies().enumerate() {
-            let env = Env { rate: self.tins[line / queues].schedule.rate, ..*env };
-            cobalt.reconfigure(self.config.cobalt(&env), &env);
+        self.has_rate(env, self.config.known(env.rate));
+        let rate = (!self.config.unlimited).then_some(env.rate);
+        if let Some(Special { shaper, measured, .. }) = self.special.as_deref_mut() {
+            shaper.iter_mut().for_each(|shaper| shaper.set_rate(rate));
+            measured.iter_mut().for_each(|measured| *measured = Measured::new(rate, env.now));
         }
     }
 

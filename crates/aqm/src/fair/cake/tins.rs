@@ -76,6 +76,12 @@ impl Diffserv {
         }
     }
 
+    /// What a tin may send in a round where there is no rate, bytes.
+    pub(super) fn weight(self, tin: usize) -> i64 {
+        let (part, whole) = self.share(tin);
+        (1024 * part / whole) as i64
+    }
+
     /// A tin's rate, of a link of `rate`.
     pub(super) fn rate(self, tin: usize, rate: Rate) -> Rate {
         let (part, whole) = self.share(tin);
