@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aqm::own::Advice;
-use aqm::{Arrival, Cause, Cx, Departure, Duration, Instant, Meta, Qdisc as _, Rng, Victim, View};
+use aqm::{
+    Arrival, Cause, Cx, Departure, Duration, Env, Instant, Meta, Qdisc as _, Rng, Victim, View,
+};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
