@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from bluewater.errors import DamagedWarning, InputError, Interrupted, StorageError
     from bluewater.lab import (
         Advice,
+        Attack,
         Sweep,
         advise,
+        attack,
         compare,
         load,
         newest,
@@ -33,11 +35,13 @@ if TYPE_CHECKING:
     from bluewater.study.advice.advise import Link
     from bluewater.study.comparison.compare import Setup
     from bluewater.study.scenarios.scenario import Scenario
+    from bluewater.study.search.attack import Threat
 
     __version__: str
 
 __all__ = [
     "Advice",
+    "Attack",
     "DamagedWarning",
     "Finding",
     "InputError",
@@ -50,7 +54,9 @@ __all__ = [
     "Setup",
     "StorageError",
     "Sweep",
+    "Threat",
     "advise",
+    "attack",
     "catalog",
     "check",
     "compare",
@@ -70,13 +76,15 @@ _HOME = {
     for home, names in {
         "_core": "ScenarioError catalog schema",
         "errors": "DamagedWarning InputError Interrupted StorageError",
-        "lab": "Advice Sweep advise compare load newest plot reproduce run sweep testbed",
+        "lab": "Advice Attack Sweep advise attack compare load newest plot reproduce run sweep "
+        "testbed",
         "laws": "Finding check",
         "results.packets": "Packets",
         "results.result": "Result",
         "study.advice.advise": "Link",
         "study.comparison.compare": "Setup",
         "study.scenarios.scenario": "Scenario",
+        "study.search.attack": "Threat",
     }.items()
     for name in names.split()
 }

@@ -9,6 +9,7 @@ import typer
 from bluewater import _core
 from bluewater.cli import (
     advise,
+    attack,
     bench,
     compare,
     doctor,
@@ -62,6 +63,7 @@ for module in (
     export,
     compare,
     advise,
+    attack,
     run,
     why,
     sweep,

@@ -7,6 +7,7 @@ Every function here is ``bluewater.NAME``. Runs are kept in the folder ``out`` (
 from __future__ import annotations
 
 from bluewater.lab.advice import Advice, advise
+from bluewater.lab.attack import Attack, attack
 from bluewater.lab.making import CORES, DEFAULT_OUT, make_all
 from bluewater.lab.papers import plan, reproduce
 from bluewater.lab.runs import load, newest, plot, run, testbed, with_series
@@ -16,8 +17,10 @@ __all__ = [
     "CORES",
     "DEFAULT_OUT",
     "Advice",
+    "Attack",
     "Sweep",
     "advise",
+    "attack",
     "carry_out",
     "compare",
     "load",

@@ -6,20 +6,22 @@ import os
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from bluewater.arguments import NUMBER, PATH, TEXT, Argument
 from bluewater.errors import InputError
-from bluewater.progress import of_runs
+from bluewater.progress import of_one, of_runs
 from bluewater.study.execution.execute import HERE, execute
+from bluewater.study.execution.task import Task
 from bluewater.study.scenarios.scenario import Scenario
 from bluewater.study.scenarios.seeds import counted, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bluewater.results.result import Result
     from bluewater.results.store import Store
-    from bluewater.study.execution.task import Failure, Task
+    from bluewater.study.execution.task import Failure
 
 DEFAULT_OUT = Path("results")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
@@ -52,3 +54,44 @@ def make_all(
     held = sum(task.key in store for task in tasks)
     with of_runs(tasks, held, title, progress) as on_progress:
         return execute(tasks, store, jobs, on_progress, on)
+
+
+class Maker:
+    """Makes the runs of a search, batch by batch, with one bar for all of them."""
+
+    def __init__(self, store: Store, jobs: int, on: str, title: str, shown: bool) -> None:
+        self.store = store
+        self.failures: dict[str, Failure] = {}
+        self._results: dict[str, Result] = {}
+        self._how = jobs, on
+        self._bar, self._tell = of_one(title, shown)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def told(self, fraction: float, what: str) -> None:
+        """Moves the bar."""
+        self._tell(fraction, what)
+
+    def make(self, scenarios: Sequence[Scenario]) -> list[Result | None]:
+        """The results of scenarios, in order; ``None`` for a run that failed."""
+        prepared = [each.prepared for each in scenarios]
+        tasks = [
+            Task(each.key, each.canonical, f"{scenario.origin}, run {each.key[:8]}", each.kind.name)
+            for scenario, each in zip(scenarios, prepared, strict=True)
+        ]
+        jobs, on = self._how
+        self.store.sync(task.key for task in tasks)
+        if any(task.key not in self.store for task in tasks):
+            failed = execute(tasks, self.store, jobs, on=on)
+            self.failures |= {failure.task.key: failure for failure in failed}
+        return [None if each.key in self.failures else self._read(each.key) for each in prepared]
+
+    def _read(self, key: str) -> Result:
+        if key not in self._results:
+            self._results[key] = self.store.read(key)
+        return self._results[key]

@@ -1,0 +1,318 @@
+"""Traffic that breaks a queue discipline, searched, reduced to what it needs, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bluewater._core import ScenarioError
+from bluewater.arguments import NUMBER, TEXT, Argument, checked, with_fields
+from bluewater.errors import InputError, Interrupted, unknown
+from bluewater.files import write_text
+from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, Maker
+from bluewater.results.stats import Estimate, estimate
+from bluewater.results.store import Store
+from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.scenarios.scenario import Scenario
+from bluewater.study.search import attack as rules
+from bluewater.study.search.attack import MEASURES, Effect, Moves, Threat
+from bluewater.study.search.optimise import search
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bluewater.aqm import Aqm
+    from bluewater.study.execution.task import Failure
+    from bluewater.study.search.optimise import Point
+
+_THREAT = Argument((Threat,), 'a Threat; its fields go by name, as in rate="10mbit"')
+_TEXT = Argument((str, type), "a name, or your own class")
+_SECONDS = Argument((int, float), "a number", (bool,))
+_KEPT = 0.9
+"""The reduced attack keeps this share of the damage."""
+_CHOSEN = 8
+"""So many of the best points are tried with more seeds, because the best of many is partly luck."""
+_MORE = 2
+"""Seeds beside the search's for choosing and reducing."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An attack, and its effects seed by seed.
+
+    Attributes:
+        name: What it is.
+        moves: What the attacker does; ``None`` for no attack.
+        runs: Its effects.
+    """
+
+    name: str
+    moves: Moves | None
+    runs: tuple[Effect, ...]
+
+    def mean(self, what: str) -> Estimate:
+        """The mean over seeds of ``value``, ``damage`` or ``load``."""
+        return estimate([getattr(each, what) for each in self.runs])
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The worst traffic that a search found for a queue discipline.
+
+    Attributes:
+        aqm: The discipline.
+        measure: What the damage is measured by, one of :data:`MEASURES`.
+        threat: The link, its users, and the attacker's budget.
+        found: The reduced attack.
+        beside: No attack, and attacks at a constant rate.
+        scenario: The attack with the first of the seeds that the search did not see.
+        decision_hash: The decision hash of that scenario.
+        tried: How many points the search tried.
+        complete: Whether the search was reduced and checked; not so after Ctrl-C.
+        failures: Runs that could not be made.
+    """
+
+    aqm: str
+    measure: str
+    threat: Threat
+    found: Measured
+    beside: tuple[Measured, ...] = field(repr=False)
+    scenario: Scenario = field(repr=False)
+    decision_hash: str
+    tried: int
+    complete: bool
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The attack in plain words."""
+        return rules.words(self._moves, self.threat)
+
+    @property
+    def remark(self) -> str:
+        """What kind of attack it is, if it has a name."""
+        return rules.remark(self._moves, self.threat)
+
+    @property
+    def _moves(self) -> Moves:
+        assert self.found.moves is not None
+        return self.found.moves
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the damage exceeds 0 by its whole interval over fresh seeds."""
+        return self.complete and self.found.mean("damage").low > 0
+
+    @property
+    def beats_constant(self) -> bool:
+        """Whether it does more damage than a constant rate with the whole budget, seed by seed."""
+        if not self.complete:
+            return False
+        budget = self.beside[1].runs
+        more = [a.damage - b.damage for a, b in zip(self.found.runs, budget, strict=True)]
+        return estimate(more).low > 0
+
+    def write(self, path: Path | str) -> None:
+        """Writes the scenario as TOML, with its decision hash and the attack in words above it."""
+        mean = self.found.mean("damage").mean
+        head = (
+            f"# {self.aqm}, {self.measure}: {self.words}\n# {self.threat.title}\n"
+            f"# damage {mean:.4g}{'' if self.complete else ', not checked with other seeds'}\n"
+            f"# decision hash {self.decision_hash}\n"
+        )
+        write_text(Path(path), head + self.scenario.canonical)
+
+
+class _Runs:
+    """The runs of attacks and of their absence."""
+
+    def __init__(self, aqm: str | type[Aqm], measure: str, threat: Threat, maker: Maker) -> None:
+        self.aqm = aqm
+        self.measure = measure
+        self.threat = threat
+        self.maker = maker
+
+    def scenario(self, chosen: Moves | None, seed: int) -> Scenario:
+        table = rules.scenario(self.aqm, self.threat, chosen)
+        return Scenario({**table, "seed": seed}, origin="<attack>")
+
+    def effects(
+        self, each: Sequence[Moves | None], seeds: Sequence[int]
+    ) -> list[tuple[Effect, ...] | None]:
+        """The effects of attacks, seed by seed; ``None`` where a run failed."""
+        cells = [(moves, seed) for moves in dict.fromkeys([None, *each]) for seed in seeds]
+        found = self.maker.make([self.scenario(*cell) for cell in cells])
+        results = dict(zip(cells, found, strict=True))
+        rows: list[tuple[Effect, ...] | None] = []
+        for moves in each:
+            row = []
+            for seed in seeds:
+                run, alone = results[moves, seed], results[None, seed]
+                if run is not None and alone is not None:
+                    row.append(rules.effect(self.measure, run, alone, self.threat))
+            rows.append(tuple(row) if len(row) == len(seeds) else None)
+        return rows
+
+    def damages(self, each: Sequence[Moves], seeds: Sequence[int]) -> list[float]:
+        """Mean damages; minus infinity where a run failed or the attack exceeds its budget."""
+        most = self.threat.load * _ROUNDING
+        return [
+            estimate([one.damage for one in row]).mean
+            if row and max(one.load for one in row) <= most
+            else float("-inf")
+            for row in self.effects(each, seeds)
+        ]
+
+
+_ROUNDING = 1.02
+"""How far whole packets may take an attack above its mean rate."""
+
+
+@checked(aqm=_TEXT, threat=_THREAT, measure=TEXT, runs=NUMBER, seconds=_SECONDS, seed=NUMBER,
+         reps=NUMBER, **MAKING)  # fmt: skip
+def attack(
+    aqm: str | type[Aqm],
+    threat: Threat | None = None,
+    *,
+    measure: str = "throughput",
+    runs: int = 200,
+    seconds: float | None = None,
+    seed: int = 1,
+    reps: int = 5,
+    jobs: int = CORES,
+    on: str = HERE,
+    share: str = "",
+    out: Path | str = DEFAULT_OUT,
+    progress: bool = True,
+    **keys: Any,
+) -> Attack:
+    """Searches traffic that breaks a queue discipline, within an attacker's budget.
+
+    Optuna proposes attacks; the best are tried with two more seeds. Then each move that is not
+    needed for 90 % of the damage is removed or reduced, and the result is checked with fresh seeds,
+    beside attackers at a constant rate. The same call gives the same attack, for any ``jobs``,
+    unless ``seconds`` ended the search. After Ctrl-C the best attack so far is returned.
+
+    Args:
+        aqm: A queue discipline, with parameters if wanted (``"red:max_p=0.2"``), or your own class.
+        threat: The link, its users, and the attacker's budget.
+        measure: What the damage is measured by: ``throughput``, ``delay``, ``starve``, ``penalty``.
+        runs: How many attacks to try.
+        seconds: The search begins no further batch after this time.
+        seed: Seed of the search and of its runs; those after it choose and check.
+        reps: How many fresh seeds check the result, at least 2.
+        jobs: Parallel runs.
+        on: Where the runs are made, as for :func:`sweep`.
+        share: A shared store of finished runs, as for :func:`sweep`.
+        out: The folder of results.
+        progress: Whether a bar is shown.
+        keys: Fields of :class:`~bluewater.Threat` to set: ``load=0.1``.
+
+    Raises:
+        InputError: A name or quantity cannot be used, or Optuna is not installed.
+        Interrupted: Ctrl-C before any attack was tried.
+    """
+    if measure not in MEASURES:
+        raise unknown("measure", measure, MEASURES, key="measure")
+    for name, value, least in (("reps", reps, 2), ("runs", runs, 1)):
+        if value < least:
+            raise InputError("not allowed", key=name, value=value, allowed=f"{least} or more")
+    engine(on, jobs)
+    chosen = with_fields(threat or Threat(), keys, "attack()")
+    label = aqm if isinstance(aqm, str) else aqm.__name__
+    with Maker(Store(Path(out) / "runs", share), jobs, on, f"attack {label}", progress) as maker:
+        made = _Runs(aqm, measure, chosen, maker)
+        try:
+            made.scenario(rules.constant(chosen), seed)
+        except ScenarioError as error:
+            raise _as_given(error, chosen) from error
+        best, tried = _search(made, runs, seconds, seed, label)
+        worst = best[0]
+        beside: tuple[Measured, ...] = ()
+        complete = False
+        last: Sequence[int] = [seed]
+        try:
+            if tried == runs or seconds is not None:
+                reduced = _reduced(made, _chosen(made, best, seed), seed)
+                fresh = [seed + 1 + _MORE + k for k in range(reps)]
+                beside = tuple(_beside(made, reduced, fresh))
+                worst, last, complete = reduced, fresh, True
+        except Interrupted:
+            pass
+        (row,) = made.effects([worst], last)
+        assert row is not None
+        scenario = made.scenario(worst, last[0])
+        (result,) = maker.make([scenario])
+        assert result is not None
+    return Attack(
+        label, measure, chosen, Measured("worst found", worst, row), beside, scenario,
+        result.decision_hash, tried, complete, tuple(maker.failures.values()),
+    )  # fmt: skip
+
+
+def _as_given(error: ScenarioError, threat: Threat) -> InputError:
+    """An error of the generated scenario, with the name that the user gave the value."""
+    key, value = error.key, error.value
+    if name := {"queue[0].buffer": "buffer", "traffic[0].min_rto": "min_rto"}.get(key or ""):
+        key, value = name, getattr(threat, name)
+    return InputError(error.problem, key=key, value=value, allowed=error.allowed, hint=error.hint)
+
+
+def _search(
+    made: _Runs, runs: int, seconds: float | None, seed: int, label: str
+) -> tuple[list[Moves], int]:
+    """The best attacks on the search's own seed, best first, and how many were tried."""
+    found: dict[Moves, float] = {}
+    tried = 0
+
+    def damages(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
+        proposed = [rules.moves(point, made.threat) for point in points]
+        values = made.damages(proposed, [seed])
+        found.update(zip(proposed, values, strict=True))
+        return [None if value == float("-inf") else (value,) for value in values]
+
+    space = rules.space(made.threat, label.partition(":")[0])
+    try:
+        for batch in search(space, ["maximize"], damages, runs, seed, seconds):
+            tried += len(batch)
+            worst = max(found.values(), default=0.0)
+            made.maker.told(tried / runs, f"worst damage {worst:.3g}")
+    except Interrupted:
+        if not found:
+            raise
+    if max(found.values(), default=float("-inf")) == float("-inf"):
+        raise InputError("no attack could be simulated", hint="raise --load or --duration")
+    return sorted(found, key=lambda each: -found[each]), tried
+
+
+def _chosen(made: _Runs, best: Sequence[Moves], seed: int) -> list[Moves]:
+    """The best attacks, ordered by their mean damage over more seeds."""
+    few = list(best[:_CHOSEN])
+    damages = made.damages(few, [seed + k for k in range(1 + _MORE)])
+    return [few[at] for at in sorted(range(len(few)), key=lambda at: -damages[at])]
+
+
+def _reduced(made: _Runs, best: Sequence[Moves], seed: int) -> Moves:
+    """The attack without what is not needed for :data:`_KEPT` of its damage."""
+    seeds = [seed + k for k in range(1 + _MORE)]
+    attack: Moves | None = best[0]
+    (damage,) = made.damages(best[:1], seeds)
+    while attack is not None and damage > 0:
+        best = [attack]
+        smaller = list(dict.fromkeys(each for each in rules.smaller(attack) if each != attack))
+        kept = zip(smaller, made.damages(smaller, seeds), strict=True)
+        attack = next((each for each, got in kept if got >= _KEPT * damage), None)
+    return best[0]
+
+
+def _beside(made: _Runs, attack: Moves, seeds: Sequence[int]) -> list[Measured]:
+    named: list[tuple[str, Moves | None]] = [
+        ("no attack", None),
+        ("constant rate, whole budget", rules.constant(made.threat)),
+        ("constant rate, same mean", rules.constant(made.threat, attack.load)),
+    ]
+    rows = made.effects([attack, *(moves for _, moves in named)], seeds)[1:]
+    return [
+        Measured(name, moves, row) for (name, moves), row in zip(named, rows, strict=True) if row
+    ]

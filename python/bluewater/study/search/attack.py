@@ -1,0 +1,352 @@
+"""Traffic that breaks a queue discipline: what an attacker may do, and what that does to others.
+
+An attack lasts from the end of the warm-up to the end of the run, which is what is measured. All
+randomness is the seed's, so an attack and its absence are compared seed by seed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from bluewater import text
+from bluewater.arguments import texts
+from bluewater.errors import InputError
+from bluewater.study.comparison import compare
+from bluewater.study.scenarios import tcp
+from bluewater.study.scenarios.sweep import assign
+from bluewater.study.search.optimise import Point, Range, Space
+from bluewater.units import bits_per_second, duration_text, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bluewater.aqm import Aqm
+    from bluewater.results.result import Result
+
+MEASURES: Mapping[str, str] = {
+    "throughput": "share of the victims' goodput that is lost",
+    "delay": "99th percentile of the victims' queueing delay",
+    "starve": "share of a mean victim's goodput that the worst-off victim lacks",
+    "penalty": "share of the link that the attacker takes",
+}
+"""What an attack may be judged by. Its damage is what this measure is above its value without
+attack; for ``penalty``, above an equal share of the link."""
+
+_PACKET = 1500
+"""Length of the victims' packets, and of an attacker's that does not vary it, bytes."""
+_LEAST_PACKET = 64
+_PERIODS = (0.05, 5.0)
+"""Range of the bursts' periods, s; the longest is also a quarter of the attack."""
+_LEAST_ON = 0.01
+"""Least share of the period that a burst lasts."""
+_SHORTEST = 1e-3
+"""No burst is made shorter than this, s."""
+_DSCP = ("cake", "wred")
+"""The disciplines for which the codepoint is a move; others ignore it."""
+_NEAR = 0.25
+"""A period counts as near a time if it differs by at most this share of it."""
+
+
+@dataclass(frozen=True)
+class Threat:
+    """A link with its users, and what an attacker may spend; texts have scenario files' units.
+
+    Attributes:
+        rate: Rate of the link.
+        rtt: Round-trip times of the victims without queueing; each flow draws one.
+        flows: Victims: bulk TCP flows.
+        buffer: Room of the queue: bytes, packets (100p) or 1.5bdp.
+        transport: The victims' TCP.
+        min_rto: The victims' least retransmission timeout; RFC 6298 has 1 s, Linux 200 ms.
+        ecn: Whether the victims use ECN.
+        warmup: Time before the attack, in which the victims are alone.
+        duration: Length of the attack.
+        load: The attack's mean rate at most, as a share of the link's.
+        identities: Spoofed flows at most, all together.
+        peak: Rate of a burst at most, as a multiple of the link's.
+        settings: Dotted keys of the scenario to set last.
+    """
+
+    rate: str = "10mbit"
+    rtt: tuple[str, ...] = ("20ms", "40ms", "60ms", "100ms")
+    flows: int = 10
+    buffer: str = "1bdp"
+    transport: str = "sack"
+    min_rto: str = "1s"
+    ecn: bool = True
+    warmup: str = "5s"
+    duration: str = "20s"
+    load: float = 0.2
+    identities: int = 1000
+    peak: float = 5.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rtt", texts("rtt", self.rtt, "a threat"))
+        if not self.rtt:
+            raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        tcp.check(self.transport)
+        bounds = {"load": (0.001, 10), "peak": (0.001, 10), "identities": (1, 10_000)}
+        for name, (least, most) in {**bounds, "flows": (1, 10_000)}.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not least <= value <= most:
+                raise InputError("not allowed", key=name, value=value, allowed=f"{least} … {most}")
+        if self.load > self.peak:
+            raise InputError(
+                "the mean rate exceeds that of a burst",
+                key="load", value=self.load, allowed=f"up to the peak, {self.peak:g}",
+            )  # fmt: skip
+        for name in ("warmup", "duration", "min_rto"):
+            if not seconds(getattr(self, name), name):
+                raise InputError(
+                    "not allowed", key=name, value=getattr(self, name), allowed="more than 0s"
+                )
+
+    @property
+    def bits(self) -> float:
+        """The link's rate, bit/s."""
+        return bits_per_second(self.rate, "rate")
+
+    @property
+    def lasts(self) -> float:
+        """Length of the attack, s."""
+        return seconds(self.duration, "duration")
+
+    @property
+    def equal(self) -> float:
+        """What the attacker gets of the link if every user gets as much."""
+        return 1 / (self.flows + 1)
+
+    @property
+    def title(self) -> str:
+        """The link, its users and the attacker's budget in one line."""
+        ecn = "" if self.ecn else " without ECN"
+        return (
+            f"{self.flows} {self.transport} flows{ecn}, {self.rate}, {', '.join(self.rtt)}, buffer "
+            f"{self.buffer}, least timeout {self.min_rto}; budget: "
+            f"{text.percent(self.load)} of the link for {self.duration}, {self.identities} flows"
+        )
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What an attacker does.
+
+    Attributes:
+        load: Mean rate as a share of the link's.
+        period: Time from burst to burst, s; 0 for a constant rate.
+        burst: Length of a burst, s.
+        identities: Spoofed flows, all together.
+        turns: The flows come in so many sets, one after another.
+        packet: Length of the packets, bytes.
+        ecn: Whether packets are ECN-capable; marks are ignored.
+        dscp: The codepoint; empty for none.
+    """
+
+    load: float
+    period: float = 0.0
+    burst: float = 0.0
+    identities: int = 1
+    turns: int = 1
+    packet: int = _PACKET
+    ecn: bool = False
+    dscp: str = ""
+
+
+def space(threat: Threat, aqm: str) -> Space:
+    """The attacker's moves with their bounds."""
+    longest = min(_PERIODS[1], threat.lasts / 4)
+    axes: Space = {
+        "load": Range(threat.load / 10, threat.load),
+        "bursts": [True, False],
+        "period": Range(min(_PERIODS[0], longest), longest),
+        "on": Range(_LEAST_ON, 0.5),
+        "identities": Range(1, threat.identities, whole=True),
+        "turns": Range(1, threat.identities, whole=True),
+        "packet": Range(_LEAST_PACKET, _PACKET, whole=True),
+        "ecn": [True, False],
+    }
+    return axes | ({"dscp": ["", "EF", "CS1"]} if aqm in _DSCP else {})
+
+
+def moves(point: Point, threat: Threat) -> Moves:
+    """The moves of a point of the search."""
+    load, period = point["load"], 0.0
+    if point["bursts"]:
+        period = round(point["period"], 3)
+    burst = round(period * max(point["on"], load / threat.peak), 4)
+    identities = point["identities"]
+    turns = min(point["turns"], identities)
+    return Moves(
+        load, period, burst, identities, turns, point["packet"], point["ecn"], point.get("dscp", "")
+    )
+
+
+def constant(threat: Threat, load: float | None = None) -> Moves:
+    """A single flow at a constant rate, by default with the whole budget."""
+    return Moves(threat.load if load is None else load)
+
+
+def group(chosen: Moves, threat: Threat) -> dict[str, Any]:
+    """The attack as a group of traffic.
+
+    Whole packets leave in each burst, rounded down: the attack never exceeds its mean rate by more
+    than a packet of each flow, or the one packet that a burst has at least.
+    """
+    bits, long = 8 * chosen.packet, threat.lasts
+    packets = chosen.load * threat.bits * long / bits
+    if chosen.period:
+        packets /= math.ceil(long / chosen.period)
+    at_once = max(1, min(chosen.identities // chosen.turns, int(packets)))
+    made: dict[str, Any] = {
+        "name": "attack", "from": [f"n{len(threat.rtt)}"], "transport": "cbr", "flows": at_once,
+        "packet": f"{chosen.packet}B",
+    }  # fmt: skip
+    if chosen.period:
+        each = max(1, int(packets) // at_once)
+        made |= {
+            "rate": f"{int(each * bits / chosen.burst)}bit", "app": "periodic",
+            "on": duration_text(chosen.burst),
+            "off": duration_text(max(chosen.period - chosen.burst, 1e-4)),
+            "start": threat.warmup,
+        }  # fmt: skip
+    else:
+        rate = max(chosen.load * threat.bits / at_once, 1000.0)
+        begin = seconds(threat.warmup)
+        last = min(begin + bits / rate, begin + long)
+        made |= {"rate": f"{int(rate)}bit", "start": f"{threat.warmup}..{duration_text(last)}"}
+    if chosen.turns > 1:
+        made["rekey"] = duration_text(round(long / chosen.turns, 6))
+    return made | ({"ecn": True} if chosen.ecn else {}) | _dscp(chosen)
+
+
+def _dscp(chosen: Moves) -> dict[str, Any]:
+    return {"dscp": chosen.dscp} if chosen.dscp else {}
+
+
+def scenario(aqm: str | type[Aqm], threat: Threat, chosen: Moves | None) -> dict[str, Any]:
+    """The link with its victims and an attack, or without one.
+
+    A dumbbell like that of ``compare``; the attacker has a node of its own, as near as the nearest
+    victim.
+    """
+    trips = sorted(seconds(each, "rtt") for each in threat.rtt)
+    hop = duration_text(trips[0] / 6)
+    left = [duration_text(each / 2 - trips[0] / 3) for each in trips]
+    victims = {
+        "name": "victims", "from": [f"n{k}" for k in range(len(trips))], "flows": threat.flows,
+        "transport": threat.transport, "min_rto": threat.min_rto, "packet": f"{_PACKET}B",
+        "ecn": threat.ecn, "start": f"0s..{duration_text(min(1.0, seconds(threat.warmup)))}",
+    }  # fmt: skip
+    made: dict[str, Any] = {
+        "duration": duration_text(seconds(threat.warmup) + threat.lasts),
+        "warmup": threat.warmup,
+        "network": {
+            "preset": "dumbbell", "rate": threat.rate, "delay": hop,
+            "access_rate": f"{int(10 * threat.bits)}bit", "access_delay": [*left, left[0]],
+            "left": len(left) + 1, "right": 1,
+        },
+        "queue": [{"buffer": threat.buffer}],
+        "traffic": [victims, *([group(chosen, threat)] if chosen else [])],
+        "measure": {"delays": True},
+    }  # fmt: skip
+    for key, value in {**compare.axis([aqm]).points[0].settings, **threat.settings}.items():
+        assign(made, key, value, "<attack>")
+    return made
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one run shows.
+
+    Attributes:
+        value: The measure, as :data:`MEASURES` has it; a delay in s.
+        damage: How much it is above the value without attack, or an equal share.
+        load: The attack's mean rate as it arrived at the queue, as a share of the link's.
+    """
+
+    value: float
+    damage: float
+    load: float
+
+
+def effect(measure: str, run: Result, alone: Result, threat: Threat) -> Effect:
+    """The effect of an attack, compared with the run of the same seed without one."""
+    flows = run.flows.filter(run.flows["group"] == "attack")
+    load = float(flows["arrivals_bytes"].sum()) * 8 / run.summary["measured_s"] / threat.bits
+    value = _value(measure, run, alone, threat)
+    least = threat.equal if measure == "penalty" else _value(measure, alone, alone, threat)
+    return Effect(value, value - least, load)
+
+
+def _value(measure: str, run: Result, alone: Result, threat: Threat) -> float:
+    if measure == "penalty":
+        taken = run.flows.filter(run.flows["group"] == "attack")["throughput_bps"].sum()
+        return float(taken) / threat.bits
+    if measure == "delay":
+        delays = run.delays
+        mine = (delays["group"] == "victims") & (delays["kind"] == "queueing")
+        return float(delays.filter(mine)["delay_p99_s"].max() or 0.0)  # type: ignore[arg-type]
+    got, before = (
+        each.flows.filter(each.flows["group"] == "victims")["goodput_bps"].to_list()
+        for each in (run, alone)
+    )
+    whole = max(float(sum(before)), 1.0)
+    left = min(got) * len(got) if measure == "starve" else sum(got)
+    return 1 - float(left) / whole
+
+
+def smaller(chosen: Moves) -> list[Moves]:
+    """Attacks with less: first those without a move, then those that shrink one, most first."""
+    without: list[dict[str, Any]] = [
+        {"turns": 1}, {"identities": 1, "turns": 1}, {"period": 0.0, "burst": 0.0}, {"dscp": ""},
+        {"ecn": False}, {"packet": _PACKET},
+    ]  # fmt: skip
+    made = [replace(chosen, **each) for each in without]
+    for part in (1 / 32, 1 / 8, 1 / 4, 1 / 2):
+        count = max(1, round(chosen.identities * part))
+        made.append(replace(chosen, identities=count, turns=min(chosen.turns, count)))
+        made.append(replace(chosen, turns=max(1, round(chosen.turns * part))))
+    for part in (0.1, 0.25, 0.5, 0.7, 0.85):
+        burst = round(chosen.burst * part, 4)
+        if burst >= _SHORTEST:
+            made.append(replace(chosen, load=chosen.load * part, burst=burst))
+        made.append(replace(chosen, load=chosen.load * part))
+    return made
+
+
+def words(chosen: Moves, threat: Threat) -> str:
+    """The attack in plain words, with what it costs."""
+    made = group(chosen, threat)
+    count = made["flows"]
+    rate = bits_per_second(made["rate"]) * count
+    if chosen.period:
+        what = (
+            f"bursts of {text.milliseconds(chosen.burst)} at {text.rate(rate)} every "
+            f"{text.milliseconds(chosen.period)}"
+        )
+    else:
+        what = f"a constant rate of {text.rate(rate)}"
+    flows = "one flow" if count == 1 else f"{count} flows at once"
+    if chosen.turns > 1:
+        flows += f" that change ports every {text.number(threat.lasts / chosen.turns)} s"
+        flows += f" ({count * chosen.turns} flows in all)"
+    marks = "ECN-capable, marks ignored" if chosen.ecn else "not ECN-capable"
+    dscp = f", DSCP {chosen.dscp}" if chosen.dscp else ""
+    return f"{what} from {flows}; packets of {chosen.packet} bytes, {marks}{dscp}"
+
+
+def remark(chosen: Moves, threat: Threat) -> str:
+    """What kind of attack this is, if it has a name; empty otherwise."""
+    timeout = seconds(threat.min_rto)
+    for part in (1, 2, 3):
+        near = timeout / part
+        if chosen.period and abs(chosen.period - near) <= _NEAR * near and chosen.load < 0.5:
+            of = "" if part == 1 else f" divided by {part}"
+            return (
+                f"the period is near the victims' least retransmission timeout{of}: a low-rate "
+                "attack (Kuzmanovic and Knightly, SIGCOMM 2003)"
+            )
+    return ""
