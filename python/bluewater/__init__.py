@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Advice,
         Attack,
         Sweep,
+        Tuning,
         advise,
         attack,
         compare,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         run,
         sweep,
         testbed,
+        tune,
     )
     from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
@@ -55,6 +57,7 @@ __all__ = [
     "StorageError",
     "Sweep",
     "Threat",
+    "Tuning",
     "advise",
     "attack",
     "catalog",
@@ -68,6 +71,7 @@ __all__ = [
     "schema",
     "sweep",
     "testbed",
+    "tune",
 ]
 
 # Loaded at first use: the gateway's commands need none of them, and importing tables takes long.
@@ -76,8 +80,8 @@ _HOME = {
     for home, names in {
         "_core": "ScenarioError catalog schema",
         "errors": "DamagedWarning InputError Interrupted StorageError",
-        "lab": "Advice Attack Sweep advise attack compare load newest plot reproduce run sweep "
-        "testbed",
+        "lab": "Advice Attack Sweep Tuning advise attack compare load newest plot reproduce run "
+        "sweep testbed tune",
         "laws": "Finding check",
         "results.packets": "Packets",
         "results.result": "Result",

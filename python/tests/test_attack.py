@@ -8,7 +8,7 @@ from conftest import Cli
 
 import bluewater
 from bluewater.errors import InputError, Interrupted
-from bluewater.lab.attack import _reduced, _Runs
+from bluewater.lab.attacks import _reduced, _Runs
 from bluewater.lab.making import Maker
 from bluewater.results.store import Store
 from bluewater.study.search import attack as rules

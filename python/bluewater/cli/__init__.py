@@ -25,6 +25,7 @@ from bluewater.cli import (
     suite,
     sweep,
     trace,
+    tune,
     why,
 )
 from bluewater.cli.console import out
@@ -63,6 +64,7 @@ for module in (
     export,
     compare,
     advise,
+    tune,
     attack,
     run,
     why,
