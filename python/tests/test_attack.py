@@ -94,7 +94,7 @@ def test_the_same_command_gives_the_same_attack_and_simulates_nothing_again(
     assert bluewater.run(written).decision_hash == found["decision_hash"]
 
     with monkeypatch.context() as patched:
-        patched.setattr("bluewater.lab.making.execute", None)  # which is not needed again
+        patched.setattr("bluewater.lab.making.serve", None)  # which is not needed again
         assert json.loads(cli(*attack, "--jobs", "1").stdout) == found
     other = Cli(tmp_path / "other")
     alike = json.loads(other(*attack, "--jobs", "1").stdout)
@@ -127,7 +127,7 @@ def test_ctrl_c_shows_the_worst_so_far(cli: Cli, monkeypatch: pytest.MonkeyPatch
     shown = cli("attack", "red", *SMALL, "--runs", "20")
     assert shown.exit_code == 130
     assert "neither reduced nor checked" in shown.stderr
-    assert "Worst found of 10" in shown.stdout
+    assert "Worst found of 8" in shown.stdout
     (written,) = cli.out.glob("attack-*.toml")
     assert "not checked with other seeds" in written.read_text()
 

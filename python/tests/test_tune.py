@@ -89,7 +89,7 @@ def test_the_same_command_gives_the_same_front(cli: Cli, monkeypatch: pytest.Mon
     assert means == sorted(means), "along a front both rise"
     (picture,) = cli.out.glob("tune-codel*.png")
     assert str(picture) in first.stderr.replace("\n", "")
-    monkeypatch.setattr("bluewater.lab.making.execute", None)  # which is not needed again
+    monkeypatch.setattr("bluewater.lab.making.serve", None)  # which is not needed again
     assert json.loads(cli(*tune, "--jobs", "1").stdout) == found
 
 

@@ -88,7 +88,7 @@ def attack(
         str, typer.Option(help="Time before the attack, in which the victims are alone.")
     ] = Threat.warmup,
     settings: Settings = None,
-    runs: Annotated[int, typer.Option(min=1, help="Attacks to try.")] = 200,
+    runs: Annotated[int, typer.Option(min=1, help="Attacks to try.")] = 240,
     seconds: Annotated[
         float | None, typer.Option(min=0, help="Try no more after this time, s.")
     ] = None,
@@ -127,7 +127,7 @@ def attack(
         on=on, share=share, out=out_,
     )  # fmt: skip
     asked = (threat, runs, seconds, seed, reps)
-    usual = (Threat(), 200, None, 1, 5)
+    usual = (Threat(), 240, None, 1, 5)
     suffix = other("" if asked == usual else repr(asked))
     plain = queue.replace("/", "-").replace(":", "-")
     path = to or out_ / f"attack-{plain}-{measure}{suffix}.toml"

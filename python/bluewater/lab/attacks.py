@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,7 @@ def attack(
     threat: Threat | None = None,
     *,
     measure: str = "throughput",
-    runs: int = 200,
+    runs: int = 240,
     seconds: float | None = None,
     seed: int = 1,
     reps: int = 5,
@@ -264,7 +265,8 @@ def _search(
 ) -> tuple[list[Moves], int]:
     """The best attacks on the search's own seed, best first, and how many were tried."""
     found: dict[Moves, float] = {}
-    tried = 0
+    tried = given = 0
+    ends = None if seconds is None else time.monotonic() + seconds
 
     def damages(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
         proposed = [rules.moves(point, made.threat) for point in points]
@@ -272,12 +274,16 @@ def _search(
         found.update(zip(proposed, values, strict=True))
         return [None if value == float("-inf") else (value,) for value in values]
 
-    space = rules.space(made.threat, label.partition(":")[0])
+    families = rules.families(made.threat, label.partition(":")[0])
     try:
-        for batch in search(space, ["maximize"], damages, runs, seed, seconds):
-            tried += len(batch)
-            worst = max(found.values(), default=0.0)
-            made.maker.told(tried / runs, f"worst damage {worst:.3g}")
+        for number, (part, space) in enumerate(families):
+            last = number + 1 == len(families)
+            few = runs - given if last else min(round(part * runs), runs - given)
+            given += few
+            for batch in search(space, ["maximize"], damages, few, seed + number, ends):
+                tried += len(batch)
+                worst = max(found.values(), default=0.0)
+                made.maker.told(tried / runs, f"worst damage {worst:.3g}")
     except Interrupted:
         if not found:
             raise

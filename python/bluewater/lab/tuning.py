@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -289,7 +290,8 @@ def _search(
     space = {knob.name: knob.axis for knob in knobs}
     directions = [each.direction for each in made.objectives]
     done = 0
-    for batch in search(space, directions, values, runs, seeds[0], seconds):
+    ends = None if seconds is None else time.monotonic() + seconds
+    for batch in search(space, directions, values, runs, seeds[0], ends):
         done += len(batch)
         made.maker.told(done / runs, f"{len(_front(found, made.objectives))} points in front")
     if not found:

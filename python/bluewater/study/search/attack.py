@@ -155,33 +155,42 @@ class Moves:
     dscp: str = ""
 
 
-def space(threat: Threat, aqm: str) -> Space:
-    """The attacker's moves with their bounds."""
+def families(threat: Threat, aqm: str) -> list[tuple[float, Space]]:
+    """The attacker's moves with their bounds, in four families, and each one's share of the runs.
+
+    In a single search the many attacks that do little harm at a constant rate draw the sampler away
+    from the few bursts that do much.
+    """
     longest = min(_PERIODS[1], threat.lasts / 4)
     axes: Space = {
-        "load": Range(threat.load / 10, threat.load),
-        "bursts": [True, False],
-        "period": Range(min(_PERIODS[0], longest), longest),
-        "on": Range(_LEAST_ON, 0.5),
-        "identities": Range(1, threat.identities, whole=True),
-        "turns": Range(1, threat.identities, whole=True),
+        "load": Range(threat.load / 10, threat.load, log=False),
         "packet": Range(_LEAST_PACKET, _PACKET, whole=True),
         "ecn": [True, False],
+        **({"dscp": ["", "EF", "CS1"]} if aqm in _DSCP else {}),
     }
-    return axes | ({"dscp": ["", "EF", "CS1"]} if aqm in _DSCP else {})
+    bursts: Space = {
+        "period": Range(min(_PERIODS[0], longest), longest),
+        "on": Range(_LEAST_ON, 0.5),
+    }
+    many: Space = {
+        "identities": Range(2, threat.identities, whole=True),
+        "turns": Range(1, threat.identities, whole=True),
+    }
+    found = [(0.4, axes | bursts), (0.1, axes)]
+    if threat.identities > 2:
+        found += [(0.3, axes | bursts | many), (0.2, axes | many)]
+    return found
 
 
 def moves(point: Point, threat: Threat) -> Moves:
     """The moves of a point of the search."""
-    load, period = point["load"], 0.0
-    if point["bursts"]:
-        period = round(point["period"], 3)
-    burst = round(period * max(point["on"], load / threat.peak), 4)
-    identities = point["identities"]
-    turns = min(point["turns"], identities)
+    period = round(point.get("period", 0.0), 3)
+    burst = round(period * max(point.get("on", 0.0), point["load"] / threat.peak), 4)
+    identities = point.get("identities", 1)
     return Moves(
-        load, period, burst, identities, turns, point["packet"], point["ecn"], point.get("dscp", "")
-    )
+        point["load"], period, burst, identities, min(point.get("turns", 1), identities),
+        point["packet"], point["ecn"], point.get("dscp", ""),
+    )  # fmt: skip
 
 
 def constant(threat: Threat, load: float | None = None) -> Moves:

@@ -50,8 +50,7 @@ def search(
     values: Callable[[Sequence[Point]], Sequence[tuple[float, ...] | None]],
     runs: int,
     seed: int,
-    seconds: float | None = None,
-    first: Sequence[Point] = (),
+    ends: float | None = None,
 ) -> Iterator[list[Tried]]:
     """Searches with Optuna's TPE sampler; yields each batch of points with their values.
 
@@ -61,18 +60,14 @@ def search(
         values: Makes the runs of a batch.
         runs: How many points to try.
         seed: The sampler's seed.
-        seconds: No batch begins later than this.
-        first: Points to try before all others.
+        ends: No batch begins after this :func:`time.monotonic`.
     """
     optuna = _optuna()
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(10, runs // 5))
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(20, runs))
     study = optuna.create_study(directions=list(directions), sampler=sampler)
-    for point in first:
-        study.enqueue_trial(point)
     axes = {name: _axis(optuna, each) for name, each in space.items()}
-    began = time.monotonic()
     for start in range(0, runs, BATCH):
-        if seconds is not None and time.monotonic() - began > seconds:
+        if ends is not None and time.monotonic() > ends:
             return
         trials = [study.ask(axes) for _ in range(min(BATCH, runs - start))]
         points = [dict(trial.params) for trial in trials]
