@@ -45,8 +45,10 @@ _SHORTEST = 1e-3
 """No burst is made shorter than this, s."""
 _DSCP = ("cake", "wred")
 """The disciplines for which the codepoint is a move; others ignore it."""
-_NEAR = 0.25
-"""A period counts as near a time if it differs by at most this share of it."""
+_LOW = 0.5
+"""An attack of a lower share of the link's rate counts as one of a low rate."""
+_NEAR = (0.8, 1.5)
+"""A period of so many timeouts counts as near the timeout."""
 
 
 @dataclass(frozen=True)
@@ -349,13 +351,10 @@ def words(chosen: Moves, threat: Threat) -> str:
 
 def remark(chosen: Moves, threat: Threat) -> str:
     """What kind of attack this is, if it has a name; empty otherwise."""
-    timeout = seconds(threat.min_rto)
-    for part in (1, 2, 3):
-        near = timeout / part
-        if chosen.period and abs(chosen.period - near) <= _NEAR * near and chosen.load < 0.5:
-            of = "" if part == 1 else f" divided by {part}"
-            return (
-                f"the period is near the victims' least retransmission timeout{of}: a low-rate "
-                "attack (Kuzmanovic and Knightly, SIGCOMM 2003)"
-            )
-    return ""
+    ratio = chosen.period / seconds(threat.min_rto)
+    if not _NEAR[0] <= ratio <= _NEAR[1] or chosen.load >= _LOW:
+        return ""
+    return (
+        f"the period is {text.number(ratio)} times the victims' least retransmission timeout: a "
+        "low-rate attack (Kuzmanovic and Knightly, SIGCOMM 2003)"
+    )
