@@ -88,7 +88,7 @@ def attack(
         str, typer.Option(help="Time before the attack, in which the victims are alone.")
     ] = Threat.warmup,
     settings: Settings = None,
-    runs: Annotated[int, typer.Option(min=1, help="Attacks to try.")] = 240,
+    runs: Annotated[int, typer.Option(min=1, help="Attacks to try.")] = 300,
     seconds: Annotated[
         float | None, typer.Option(min=0, help="Try no more after this time, s.")
     ] = None,
@@ -127,7 +127,7 @@ def attack(
         on=on, share=share, out=out_,
     )  # fmt: skip
     asked = (threat, runs, seconds, seed, reps)
-    usual = (Threat(), 240, None, 1, 5)
+    usual = (Threat(), 300, None, 1, 5)
     suffix = other("" if asked == usual else repr(asked))
     plain = queue.replace("/", "-").replace(":", "-")
     path = to or out_ / f"attack-{plain}-{measure}{suffix}.toml"
@@ -177,18 +177,12 @@ def _shown(estimate: Any, scale: float, unit: str) -> str:
 
 
 def _json(found: Attack, path: Path) -> dict[str, Any]:
-    rows = [
-        {
-            "name": each.name,
-            "moves": None if each.moves is None else vars(each.moves),
-            **{
-                what: {"mean": mean.mean, "half_width": mean.half_width}
-                for what in ("value", "damage", "load")
-                if (mean := each.mean(what))
-            },
-        }
-        for each in (*found.beside, found.found)
-    ]
+    rows: list[dict[str, Any]] = []
+    for each in (*found.beside, found.found):
+        rows.append({"name": each.name, "moves": None if each.moves is None else vars(each.moves)})
+        for what in ("value", "damage", "load"):
+            mean = each.mean(what)
+            rows[-1][what] = {"mean": mean.mean, "half_width": mean.half_width}
     return {
         "aqm": found.aqm, "measure": found.measure, "words": found.words, "remark": found.remark,
         "attacks": rows, "tried": found.tried, "complete": found.complete,

@@ -177,7 +177,7 @@ def attack(
     threat: Threat | None = None,
     *,
     measure: str = "throughput",
-    runs: int = 240,
+    runs: int = 300,
     seconds: float | None = None,
     seed: int = 1,
     reps: int = 5,

@@ -175,12 +175,12 @@ def families(threat: Threat, aqm: str) -> list[tuple[float, Space]]:
         "on": Range(_LEAST_ON, 0.5),
     }
     many: Space = {
-        "identities": Range(2, threat.identities, whole=True),
+        "at_once": Range(1, threat.identities, whole=True),
         "turns": Range(1, threat.identities, whole=True),
     }
-    found = [(0.4, axes | bursts), (0.1, axes)]
-    if threat.identities > 2:
-        found += [(0.3, axes | bursts | many), (0.2, axes | many)]
+    found = [(0.35, axes | bursts), (0.1, axes)]
+    if threat.identities > 1:
+        found += [(0.35, axes | bursts | many), (0.2, axes | many)]
     return found
 
 
@@ -188,9 +188,10 @@ def moves(point: Point, threat: Threat) -> Moves:
     """The moves of a point of the search."""
     period = round(point.get("period", 0.0), 3)
     burst = round(period * max(point.get("on", 0.0), point["load"] / threat.peak), 4)
-    identities = point.get("identities", 1)
+    at_once = point.get("at_once", 1)
+    turns = min(point.get("turns", 1), threat.identities // at_once)
     return Moves(
-        point["load"], period, burst, identities, min(point.get("turns", 1), identities),
+        point["load"], period, burst, at_once * turns, turns,
         point["packet"], point["ecn"], point.get("dscp", ""),
     )  # fmt: skip
 
