@@ -8,21 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bluewater import lab
-from bluewater.cli.console import note, note_failures, out, print_json, show, table
+from bluewater.cli.console import note, out, print_json, show, table
 from bluewater.cli.group import FAILED, INTERRUPTED, example
-from bluewater.cli.options import Jobs, Json, On, Out, Settings, Shared
+from bluewater.cli.options import (
+    Buffer,
+    Ecn,
+    Fresh,
+    Jobs,
+    Json,
+    On,
+    Out,
+    Preset,
+    SearchSeed,
+    Seconds,
+    Settings,
+    Shared,
+    Transport,
+)
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.scenario import parsed
-from bluewater.study.scenarios.tcp import TCPS
 from bluewater.study.search.attack import MEASURES, Threat
 from bluewater.text import measured, other
 
 if TYPE_CHECKING:
     from bluewater.lab import Attack
 
-_SCALES = {"delay": (1e3, "ms")}
-"""Factor and unit of a measure; the others are shares, in %."""
+_MEANT = "; ".join(f"{name} ({meaning})" for name, meaning in MEASURES.items())
 
 
 def add(app: typer.Typer) -> None:
@@ -34,34 +46,20 @@ def add(app: typer.Typer) -> None:
     "bluewater attack red",
     "bluewater attack droptail --min-rto 200ms --load 0.1",
     "bluewater attack fq-codel --measure starve --load 1 --identities 2000",
-    "bluewater attack sfb --measure penalty --runs 500 --jobs 8",
+    "bluewater attack sfb --measure penalty --load 1 --jobs 8",
 )
 def attack(
     queue: Annotated[
-        str,
-        typer.Argument(
-            help="A queue discipline; with its own parameters: red:max_p=0.2; a class in Python: "
-            "my.py:Mine."
-        ),
+        str, typer.Argument(help="A queue discipline, as red or red:max_p=0.2; or my.py:Mine.")
     ],
-    measure: Annotated[
-        str,
-        typer.Option(
-            help="What the damage is: "
-            + "; ".join(f"{name} ({meaning})" for name, meaning in MEASURES.items())
-            + "."
-        ),
-    ] = "throughput",
-    load: Annotated[
-        float, typer.Option(help="The attack's mean rate at most, as a share of the link's.")
-    ] = Threat.load,
-    identities: Annotated[
-        int, typer.Option(help="Flows that the attacker can spoof, all together.")
-    ] = Threat.identities,
-    duration: Annotated[str, typer.Option(help="Length of the attack.")] = Threat.duration,
-    peak: Annotated[
-        float, typer.Option(help="Rate of a burst at most, as a multiple of the link's.")
-    ] = Threat.peak,
+    measure: Annotated[str, typer.Option(help=f"What the damage is: {_MEANT}.")] = "throughput",
+    load: Annotated[float, typer.Option(help="Mean rate at most, of the link's.")] = Threat.load,
+    identities: Annotated[int, typer.Option(help="Spoofed flows at most.")] = Threat.identities,
+    peak: Annotated[float, typer.Option(help="A burst's rate at most, of the link's.")] = 5.0,
+    duration: Annotated[
+        str, typer.Option(help="Length of a run; the attack lasts from the warm-up to its end.")
+    ] = Threat.duration,
+    warmup: Annotated[str, typer.Option(help="Time before the attack.")] = Threat.warmup,
     rate: Annotated[str, typer.Option(help="Rate of the link.")] = Threat.rate,
     rtt: Annotated[
         list[str] | None,
@@ -70,30 +68,19 @@ def attack(
             show_default=", ".join(Threat.rtt),
         ),
     ] = None,
-    flows: Annotated[int, typer.Option(help="Victims: bulk TCP flows.")] = Threat.flows,
-    buffer: Annotated[
-        str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")
-    ] = Threat.buffer,
-    transport: Annotated[
-        str, typer.Option(help=f"The victims' TCP: {', '.join(TCPS)}. `sack` is Reno's.")
-    ] = Threat.transport,
+    flows: Annotated[int, typer.Option(min=1, help="Victims: bulk TCP flows.")] = Threat.flows,
+    buffer: Buffer = Threat.buffer,
+    transport: Transport = Threat.transport,
+    preset: Preset = Threat.preset,
     min_rto: Annotated[
-        str,
-        typer.Option(
-            help="The victims' least retransmission timeout: RFC 6298 has 1s, Linux 200ms."
-        ),
+        str, typer.Option(help="The victims' least timeout: RFC 6298 has 1s, Linux 200ms.")
     ] = Threat.min_rto,
-    ecn: Annotated[bool, typer.Option(help="The victims use ECN.")] = Threat.ecn,
-    warmup: Annotated[
-        str, typer.Option(help="Time before the attack, in which the victims are alone.")
-    ] = Threat.warmup,
+    ecn: Ecn = Threat.ecn,
     settings: Settings = None,
     runs: Annotated[int, typer.Option(min=1, help="Attacks to try.")] = 300,
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="Try no more after this time, s.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of its runs.")] = 1,
-    reps: Annotated[int, typer.Option(min=2, help="Fresh seeds that check the result.")] = 5,
+    seconds: Seconds = None,
+    seed: SearchSeed = 1,
+    reps: Fresh = 5,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -119,20 +106,19 @@ def attack(
     so far. Without `--seconds` the result does not depend on the machine or on `--jobs`.
     """
     threat = Threat(
-        rate, tuple(rtt or Threat.rtt), flows, buffer, transport, min_rto, ecn, warmup, duration,
-        load, identities, peak, parsed(settings or []),
+        rate, tuple(rtt or Threat.rtt), flows, buffer, duration, warmup, transport, ecn,
+        settings=parsed(settings or []), preset=preset, min_rto=min_rto, load=load,
+        identities=identities, peak=peak,
     )  # fmt: skip
     found = lab.attack(
         queue, threat, measure=measure, runs=runs, seconds=seconds, seed=seed, reps=reps, jobs=jobs,
         on=on, share=share, out=out_,
     )  # fmt: skip
     asked = (threat, runs, seconds, seed, reps)
-    usual = (Threat(), 300, None, 1, 5)
-    suffix = other("" if asked == usual else repr(asked))
+    suffix = other("" if asked == (Threat(settings={}), 300, None, 1, 5) else repr(asked))
     plain = queue.replace("/", "-").replace(":", "-")
     path = to or out_ / f"attack-{plain}-{measure}{suffix}.toml"
     found.write(path)
-    note_failures(found.failures)
     if json:
         print_json(_json(found, path))
     else:
@@ -147,14 +133,20 @@ def attack(
 
 
 def _show(found: Attack) -> None:
-    columns = ("", "mean rate, share of the link", MEASURES[found.measure], "damage")
+    scale, unit = (1e3, "ms") if found.measure == "delay" else (100, "%")
     rows = []
     for each in (*found.beside, found.found):
-        value, damage, load = (
-            _shown(each.mean(what), *_scale(found.measure if what != "load" else ""))
-            for what in ("value", "damage", "load")
-        )
-        rows.append([each.name, load, value, damage])
+        row = [each.name]
+        for what, factor, of in (
+            ("load", 100, "%"),
+            ("value", scale, unit),
+            ("damage", scale, unit),
+        ):
+            mean = each.mean(what)
+            half = mean.half_width
+            row.append(measured(factor * mean.mean, None if half is None else factor * half, of))
+        rows.append(row)
+    columns = ("", "mean rate, share of the link", MEASURES[found.measure], "damage")
     show(table(f"{found.aqm}: {found.threat.title}", columns, rows))
     out.print(f"\nWorst found of {found.tried}: {found.words}.", soft_wrap=True)
     if found.remark:
@@ -162,18 +154,7 @@ def _show(found: Attack) -> None:
     if found.complete and not found.is_real:
         out.print("The damage is not real: its interval over fresh seeds contains 0.")
     elif found.complete and not found.beats_constant:
-        out.print(
-            "A constant rate with the whole budget does as much damage, as far as seeds show."
-        )
-
-
-def _scale(measure: str) -> tuple[float, str]:
-    return _SCALES.get(measure, (100, "%"))
-
-
-def _shown(estimate: Any, scale: float, unit: str) -> str:
-    half = estimate.half_width
-    return measured(scale * estimate.mean, None if half is None else scale * half, unit)
+        out.print("A constant rate with the whole budget does as much, as far as seeds show.")
 
 
 def _json(found: Attack, path: Path) -> dict[str, Any]:
@@ -185,7 +166,7 @@ def _json(found: Attack, path: Path) -> dict[str, Any]:
             rows[-1][what] = {"mean": mean.mean, "half_width": mean.half_width}
     return {
         "aqm": found.aqm, "measure": found.measure, "words": found.words, "remark": found.remark,
-        "attacks": rows, "tried": found.tried, "complete": found.complete,
-        "real": found.is_real, "beats_constant": found.beats_constant,
-        "scenario": str(path), "decision_hash": found.decision_hash,
+        "attacks": rows, "tried": found.tried, "complete": found.complete, "real": found.is_real,
+        "beats_constant": found.beats_constant, "scenario": str(path),
+        "decision_hash": found.decision_hash,
     }  # fmt: skip

@@ -9,9 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bluewater import lab
-from bluewater.cli.console import note, note_failures, out, print_json, show, table
+from bluewater.cli.console import note, out, print_json, show, table
 from bluewater.cli.group import example
-from bluewater.cli.options import Jobs, Json, On, Out, PictureFile, Shared
+from bluewater.cli.options import (
+    Buffer,
+    Ecn,
+    Fresh,
+    Jobs,
+    Json,
+    On,
+    Out,
+    PictureFile,
+    Preset,
+    SearchSeed,
+    Seconds,
+    Shared,
+    Transport,
+)
 from bluewater.errors import InputError
 from bluewater.files import PICTURES, check_ending
 from bluewater.lab import CORES, DEFAULT_OUT
@@ -20,7 +34,6 @@ from bluewater.results.quantities import quantity
 from bluewater.study.advice.boxes import tuned
 from bluewater.study.comparison.compare import Setup
 from bluewater.study.execution.execute import HERE
-from bluewater.study.scenarios.tcp import PRESETS, TCPS
 from bluewater.text import other, sided
 
 if TYPE_CHECKING:
@@ -99,26 +112,19 @@ def tune(
             help="In place of these, a scenario whose first queue gets the discipline; repeat it.",
         ),
     ] = None,
-    buffer: Annotated[str, typer.Option(help="In bytes, packets (100p) or 1.5bdp.")] = "1bdp",
+    buffer: Buffer = "1bdp",
     duration: Annotated[str, typer.Option(help="Length of a run.")] = "20s",
-    transport: Annotated[
-        str, typer.Option(help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
-    ] = "cubic",
-    preset: Annotated[
-        str,
-        typer.Option(metavar="|".join(PRESETS), help="Modern TCP; empty for that of the papers."),
-    ] = "linux",
-    ecn: Annotated[bool, typer.Option(help="Connections use ECN.")] = True,
+    transport: Transport = "cubic",
+    preset: Preset = "linux",
+    ecn: Ecn = True,
     quantile: Annotated[
         float, typer.Option(help="The link that counts: 1 is the worst, 0.5 the median.")
     ] = 1.0,
     runs: Annotated[int, typer.Option(min=1, help="Sets of parameters to try.")] = 100,
     search_reps: Annotated[int, typer.Option(min=1, help="Seeds for each of them.")] = 2,
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="Try no more after this time, s.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of its runs.")] = 1,
-    reps: Annotated[int, typer.Option(min=2, help="Fresh seeds that check the front.")] = 5,
+    seconds: Seconds = None,
+    seed: SearchSeed = 1,
+    reps: Fresh = 5,
     picture: PictureFile = None,
     jobs: Jobs = CORES,
     on: On = HERE,
@@ -150,7 +156,6 @@ def tune(
         maximise=maximise or (), quantile=quantile, runs=runs, search_reps=search_reps,
         seconds=seconds, seed=seed, reps=reps, jobs=jobs, on=on, share=share, out=out_,
     )  # fmt: skip
-    note_failures(found.failures)
     asked = (param, minimise, maximise, scenario or links, quantile, runs, search_reps, seed, reps)
     path = picture or out_ / f"tune-{queue}{other(repr(asked))}"
     with notes.status("drawing"):

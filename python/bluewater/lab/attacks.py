@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bluewater._core import ScenarioError
 from bluewater.arguments import NUMBER, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError, Interrupted, unknown
 from bluewater.files import write_text
-from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, Maker
+from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, REAL, Maker, at_least
 from bluewater.results.stats import Estimate, estimate
-from bluewater.results.store import Store
-from bluewater.study.execution.execute import HERE, engine
-from bluewater.study.scenarios.scenario import Scenario
+from bluewater.study.execution.execute import HERE
 from bluewater.study.search import attack as rules
 from bluewater.study.search.attack import MEASURES, Effect, Moves, Threat
 from bluewater.study.search.optimise import search
@@ -24,18 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bluewater.aqm import Aqm
-    from bluewater.study.execution.task import Failure
+    from bluewater.study.scenarios.scenario import Scenario
     from bluewater.study.search.optimise import Point
 
 _THREAT = Argument((Threat,), 'a Threat; its fields go by name, as in rate="10mbit"')
-_TEXT = Argument((str, type), "a name, or your own class")
-_SECONDS = Argument((int, float), "a number", (bool,))
+_AQM = Argument((str, type), "a name, or your own class")
 _KEPT = 0.9
 """The reduced attack keeps this share of the damage."""
 _CHOSEN = 8
 """So many of the best points are tried with more seeds, because the best of many is partly luck."""
 _MORE = 2
 """Seeds beside the search's for choosing and reducing."""
+_ROUNDING = 1.02
+"""How far whole packets may take an attack above its mean rate."""
+_NONE = float("-inf")
+"""The damage of an attack that exceeds its budget."""
 
 
 @dataclass(frozen=True)
@@ -66,39 +66,29 @@ class Attack:
         measure: What the damage is measured by, one of :data:`MEASURES`.
         threat: The link, its users, and the attacker's budget.
         found: The reduced attack.
-        beside: No attack, and attacks at a constant rate.
+        words: The attack in plain words.
+        remark: What kind of attack it is, if it has a name.
+        beside: No attack, and attacks at a constant rate; none after Ctrl-C.
         scenario: The attack with the first of the seeds that the search did not see.
         decision_hash: The decision hash of that scenario.
-        tried: How many points the search tried.
-        complete: Whether the search was reduced and checked; not so after Ctrl-C.
-        failures: Runs that could not be made.
+        tried: How many attacks the search tried.
     """
 
     aqm: str
     measure: str
     threat: Threat
     found: Measured
+    words: str
+    remark: str
     beside: tuple[Measured, ...] = field(repr=False)
     scenario: Scenario = field(repr=False)
     decision_hash: str
     tried: int
-    complete: bool
-    failures: tuple[Failure, ...] = ()
 
     @property
-    def words(self) -> str:
-        """The attack in plain words."""
-        return rules.words(self._moves, self.threat)
-
-    @property
-    def remark(self) -> str:
-        """What kind of attack it is, if it has a name."""
-        return rules.remark(self._moves, self.threat)
-
-    @property
-    def _moves(self) -> Moves:
-        assert self.found.moves is not None
-        return self.found.moves
+    def complete(self) -> bool:
+        """Whether the attack was reduced and checked; not so after Ctrl-C."""
+        return bool(self.beside)
 
     @property
     def is_real(self) -> bool:
@@ -108,11 +98,9 @@ class Attack:
     @property
     def beats_constant(self) -> bool:
         """Whether it does more damage than a constant rate with the whole budget, seed by seed."""
-        if not self.complete:
-            return False
-        budget = self.beside[1].runs
-        more = [a.damage - b.damage for a, b in zip(self.found.runs, budget, strict=True)]
-        return estimate(more).low > 0
+        pairs = zip(self.found.runs, self.beside[1].runs, strict=True) if self.complete else ()
+        more = [one.damage - other.damage for one, other in pairs]
+        return bool(more) and estimate(more).low > 0
 
     def write(self, path: Path | str) -> None:
         """Writes the scenario as TOML, with its decision hash and the attack in words above it."""
@@ -136,41 +124,35 @@ class _Runs:
 
     def scenario(self, chosen: Moves | None, seed: int) -> Scenario:
         table = rules.scenario(self.aqm, self.threat, chosen)
-        return Scenario({**table, "seed": seed}, origin="<attack>")
+        return self.maker.scenario({**table, "seed": seed}, self.threat)
 
     def effects(
         self, each: Sequence[Moves | None], seeds: Sequence[int]
-    ) -> list[tuple[Effect, ...] | None]:
-        """The effects of attacks, seed by seed; ``None`` where a run failed."""
+    ) -> list[tuple[Effect, ...]]:
+        """The effects of attacks, seed by seed."""
         cells = [(moves, seed) for moves in dict.fromkeys([None, *each]) for seed in seeds]
-        found = self.maker.make([self.scenario(*cell) for cell in cells])
-        results = dict(zip(cells, found, strict=True))
-        rows: list[tuple[Effect, ...] | None] = []
-        for moves in each:
-            row = []
-            for seed in seeds:
-                run, alone = results[moves, seed], results[None, seed]
-                if run is not None and alone is not None:
-                    row.append(rules.effect(self.measure, run, alone, self.threat))
-            rows.append(tuple(row) if len(row) == len(seeds) else None)
-        return rows
+        made = self.maker.make([self.scenario(*cell) for cell in cells])
+        runs = dict(zip(cells, made, strict=True))
+        return [
+            tuple(
+                rules.effect(self.measure, runs[moves, seed], runs[None, seed], self.threat)
+                for seed in seeds
+            )
+            for moves in each
+        ]
 
     def damages(self, each: Sequence[Moves], seeds: Sequence[int]) -> list[float]:
-        """Mean damages; minus infinity where a run failed or the attack exceeds its budget."""
+        """Mean damages."""
         most = self.threat.load * _ROUNDING
         return [
             estimate([one.damage for one in row]).mean
-            if row and max(one.load for one in row) <= most
-            else float("-inf")
+            if max(one.load for one in row) <= most
+            else _NONE
             for row in self.effects(each, seeds)
         ]
 
 
-_ROUNDING = 1.02
-"""How far whole packets may take an attack above its mean rate."""
-
-
-@checked(aqm=_TEXT, threat=_THREAT, measure=TEXT, runs=NUMBER, seconds=_SECONDS, seed=NUMBER,
+@checked(aqm=_AQM, threat=_THREAT, measure=TEXT, runs=NUMBER, seconds=REAL, seed=NUMBER,
          reps=NUMBER, **MAKING)  # fmt: skip
 def attack(
     aqm: str | type[Aqm],
@@ -211,53 +193,34 @@ def attack(
         keys: Fields of :class:`~bluewater.Threat` to set: ``load=0.1``.
 
     Raises:
-        InputError: A name or quantity cannot be used, or Optuna is not installed.
+        InputError: A name or quantity cannot be used, a run fails, or Optuna is not installed.
         Interrupted: Ctrl-C before any attack was tried.
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES, key="measure")
-    for name, value, least in (("reps", reps, 2), ("runs", runs, 1)):
-        if value < least:
-            raise InputError("not allowed", key=name, value=value, allowed=f"{least} or more")
-    engine(on, jobs)
+    at_least(runs=(runs, 1), reps=(reps, 2))
     chosen = with_fields(threat or Threat(), keys, "attack()")
     label = aqm if isinstance(aqm, str) else aqm.__name__
-    with Maker(Store(Path(out) / "runs", share), jobs, on, f"attack {label}", progress) as maker:
+    with Maker(out, share, jobs, on, f"attack {label}", progress) as maker:
         made = _Runs(aqm, measure, chosen, maker)
-        try:
-            made.scenario(rules.constant(chosen), seed)
-        except ScenarioError as error:
-            raise _as_given(error, chosen) from error
+        made.scenario(Moves(chosen.load), seed)  # reports what is wrong with it
         best, tried = _search(made, runs, seconds, seed, label)
-        worst = best[0]
-        beside: tuple[Measured, ...] = ()
-        complete = False
-        last: Sequence[int] = [seed]
+        worst, last, beside = best[0], [seed], []
         try:
             if tried == runs or seconds is not None:
                 reduced = _reduced(made, _chosen(made, best, seed), seed)
                 fresh = [seed + 1 + _MORE + k for k in range(reps)]
-                beside = tuple(_beside(made, reduced, fresh))
-                worst, last, complete = reduced, fresh, True
+                beside = _beside(made, reduced, fresh)
+                worst, last = reduced, fresh
         except Interrupted:
             pass
         (row,) = made.effects([worst], last)
-        assert row is not None
         scenario = made.scenario(worst, last[0])
         (result,) = maker.make([scenario])
-        assert result is not None
     return Attack(
-        label, measure, chosen, Measured("worst found", worst, row), beside, scenario,
-        result.decision_hash, tried, complete, tuple(maker.failures.values()),
+        label, measure, chosen, Measured("worst found", worst, row), rules.words(worst, chosen),
+        rules.remark(worst, chosen), tuple(beside), scenario, result.decision_hash, tried,
     )  # fmt: skip
-
-
-def _as_given(error: ScenarioError, threat: Threat) -> InputError:
-    """An error of the generated scenario, with the name that the user gave the value."""
-    key, value = error.key, error.value
-    if name := {"queue[0].buffer": "buffer", "traffic[0].min_rto": "min_rto"}.get(key or ""):
-        key, value = name, getattr(threat, name)
-    return InputError(error.problem, key=key, value=value, allowed=error.allowed, hint=error.hint)
 
 
 def _search(
@@ -272,53 +235,49 @@ def _search(
         proposed = [rules.moves(point, made.threat) for point in points]
         values = made.damages(proposed, [seed])
         found.update(zip(proposed, values, strict=True))
-        return [None if value == float("-inf") else (value,) for value in values]
+        return [None if value == _NONE else (value,) for value in values]
 
     families = rules.families(made.threat, label.partition(":")[0])
     try:
         for number, (part, space) in enumerate(families):
-            last = number + 1 == len(families)
-            few = runs - given if last else min(round(part * runs), runs - given)
+            is_last = number + 1 == len(families)
+            few = runs - given if is_last else min(round(part * runs), runs - given)
             given += few
-            for batch in search(space, ["maximize"], damages, few, seed + number, ends):
-                tried += len(batch)
-                worst = max(found.values(), default=0.0)
-                made.maker.told(tried / runs, f"worst damage {worst:.3g}")
+            for count in search(space, ["maximize"], damages, few, seed + number, ends):
+                tried += count
+                made.maker.told(tried / runs, f"worst damage {max(found.values()):.3g}")
     except Interrupted:
         if not found:
             raise
-    if max(found.values(), default=float("-inf")) == float("-inf"):
-        raise InputError("no attack could be simulated", hint="raise --load or --duration")
+    if max(found.values(), default=_NONE) == _NONE:
+        raise InputError("no attack keeps to the budget", hint="raise --load or --duration")
     return sorted(found, key=lambda each: -found[each]), tried
 
 
-def _chosen(made: _Runs, best: Sequence[Moves], seed: int) -> list[Moves]:
-    """The best attacks, ordered by their mean damage over more seeds."""
-    few = list(best[:_CHOSEN])
+def _chosen(made: _Runs, best: Sequence[Moves], seed: int) -> Moves:
+    """The worst of the best attacks by its mean damage over more seeds."""
+    few = best[:_CHOSEN]
     damages = made.damages(few, [seed + k for k in range(1 + _MORE)])
-    return [few[at] for at in sorted(range(len(few)), key=lambda at: -damages[at])]
+    return few[damages.index(max(damages))]
 
 
-def _reduced(made: _Runs, best: Sequence[Moves], seed: int) -> Moves:
+def _reduced(made: _Runs, attack: Moves, seed: int) -> Moves:
     """The attack without what is not needed for :data:`_KEPT` of its damage."""
     seeds = [seed + k for k in range(1 + _MORE)]
-    attack: Moves | None = best[0]
-    (damage,) = made.damages(best[:1], seeds)
-    while attack is not None and damage > 0:
-        best = [attack]
-        smaller = list(dict.fromkeys(each for each in rules.smaller(attack) if each != attack))
+    (damage,) = made.damages([attack], seeds)
+    less: Moves | None = attack
+    while less is not None and damage > 0:
+        attack, smaller = less, rules.smaller(less)
         kept = zip(smaller, made.damages(smaller, seeds), strict=True)
-        attack = next((each for each, got in kept if got >= _KEPT * damage), None)
-    return best[0]
+        less = next((each for each, got in kept if got >= _KEPT * damage), None)
+    return attack
 
 
 def _beside(made: _Runs, attack: Moves, seeds: Sequence[int]) -> list[Measured]:
-    named: list[tuple[str, Moves | None]] = [
-        ("no attack", None),
-        ("constant rate, whole budget", rules.constant(made.threat)),
-        ("constant rate, same mean", rules.constant(made.threat, attack.load)),
-    ]
-    rows = made.effects([attack, *(moves for _, moves in named)], seeds)[1:]
-    return [
-        Measured(name, moves, row) for (name, moves), row in zip(named, rows, strict=True) if row
-    ]
+    named: dict[str, Moves | None] = {
+        "no attack": None,
+        "constant rate, whole budget": Moves(made.threat.load),
+        "constant rate, same mean": Moves(attack.load),
+    }
+    rows = made.effects([attack, *named.values()], seeds)[1:]
+    return [Measured(*each, row) for each, row in zip(named.items(), rows, strict=True)]

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import copy
+import itertools
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater._core import ScenarioError
-from bluewater.arguments import NAMES, NUMBER, TEXT, Argument, checked
+from bluewater.arguments import NAMES, NUMBER, TEXT, checked
 from bluewater.errors import InputError
-from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, Maker
+from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, REAL, Maker, at_least
 from bluewater.results.stats import Estimate, estimate
-from bluewater.results.store import Store
-from bluewater.study.comparison.compare import Setup, as_asked
+from bluewater.study.comparison.compare import Setup
 from bluewater.study.comparison.compare import scenario as scenario_for
-from bluewater.study.execution.execute import HERE, engine
+from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios import scenario
-from bluewater.study.scenarios.scenario import Scenario
 from bluewater.study.search import tune as rules
 from bluewater.study.search.optimise import search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bluewater.study.execution.task import Failure
-    from bluewater.study.scenarios.scenario import Source
+    from bluewater.study.scenarios.scenario import Scenario, Source
     from bluewater.study.search.optimise import Point
     from bluewater.study.search.tune import Knob, Objective, Values
 
-_REAL = Argument((int, float), "a number", (bool,))
 _SHOWN = 8
 """Most points of the front that are checked with fresh seeds."""
 
@@ -64,7 +60,6 @@ class Tuning:
         front: The points of the front, checked with fresh seeds, by the first objective.
         defaults: The defaults, with the same seeds.
         tried: All points of the search with their values.
-        failures: Runs that could not be made.
     """
 
     aqm: str
@@ -74,7 +69,6 @@ class Tuning:
     front: tuple[Tuned, ...]
     defaults: Tuned
     tried: tuple[Tuned, ...] = field(repr=False)
-    failures: tuple[Failure, ...] = ()
 
     @property
     def place(self) -> str:
@@ -84,9 +78,8 @@ class Tuning:
         intervals: one is, but by less than the intervals of the differences. ``off``: one is surely
         better.
         """
-        return rules.place(
-            self.defaults.values, [each.values for each in self.front], self.objectives
-        )
+        front = [each.values for each in self.front]
+        return rules.place(self.defaults.values, front, self.objectives)
 
     def write(self, path: Path | str) -> None:
         """Draws the first two objectives of all points: ``.png``, ``.svg``, ``.pdf`` or ``.pgf``.
@@ -95,11 +88,14 @@ class Tuning:
         """
         from bluewater.plots import tune as plots  # noqa: PLC0415 - matplotlib takes long
 
-        plots.write(self, Path(path))
+        sets = {"tried": self.tried, "front": self.front, "defaults": [self.defaults]}
+        shown = sorted({0, min(1, len(self.objectives) - 1)})
+        points = {name: [[e.mean(k) for k in shown] for e in each] for name, each in sets.items()}
+        plots.write(self.aqm, [self.objectives[k].metric for k in shown], points, Path(path))
 
 
-@checked(aqm=TEXT, params=NAMES, minimise=NAMES, maximise=NAMES, quantile=_REAL, runs=NUMBER,
-         search_reps=NUMBER, seconds=_REAL, seed=NUMBER, reps=NUMBER, **MAKING)  # fmt: skip
+@checked(aqm=TEXT, params=NAMES, minimise=NAMES, maximise=NAMES, quantile=REAL, runs=NUMBER,
+         search_reps=NUMBER, seconds=REAL, seed=NUMBER, reps=NUMBER, **MAKING)  # fmt: skip
 def tune(
     aqm: str,
     links: Sequence[Setup | Source] = (Setup(rate="20mbit", flows=10),),
@@ -145,17 +141,13 @@ def tune(
         progress: Whether a bar is shown.
 
     Raises:
-        InputError: A name, range or metric cannot be used, or Optuna is not installed.
+        InputError: A name, range or metric cannot be used, a run fails, or Optuna is not installed.
         ScenarioError: A link is not valid with the defaults.
         Interrupted: Ctrl-C; finished runs are kept.
     """
-    bounds = (("runs", runs, 1), ("search_reps", search_reps, 1), ("reps", reps, 2))
-    for name, value, least in bounds:
-        if value < least:
-            raise InputError("not allowed", key=name, value=value, allowed=f"{least} or more")
+    at_least(runs=(runs, 1), search_reps=(search_reps, 1), reps=(reps, 2), links=(len(links), 1))
     if not 0 < quantile <= 1:
         raise InputError("not allowed", key="quantile", value=quantile, allowed="above 0 … 1")
-    engine(on, jobs)
     if not minimise and not maximise:
         minimise, maximise = ("delay_p99_s",), ("utilisation",)
     objectives = tuple(
@@ -164,159 +156,110 @@ def tune(
         for name in names
     )
     knobs = rules.knobs(aqm, params)
-    bases = [_base(each) for each in links]
-    if not bases:
-        raise InputError("no link", key="links", value=[], allowed="one or more")
-    with Maker(Store(Path(out) / "runs", share), jobs, on, f"tune {aqm}", progress) as maker:
-        made = _Runs(aqm, bases, objectives, quantile, maker)
-        made.scenarios({}, seed)  # reports what is wrong with the links
+    with Maker(out, share, jobs, on, f"tune {aqm}", progress) as maker:
+        made = _Runs(aqm, [_base(each) for each in links], objectives, quantile, maker)
+        made.scenarios({}, [seed])  # reports what is wrong with the links
         seeds = [seed + k for k in range(search_reps)]
         tried = _search(made, knobs, runs, seconds, seeds)
         shown = _spread(_front(tried, objectives))
         fresh = [seed + search_reps + k for k in range(reps)]
-        checks = made.values([{}, *(each.params for each in shown)], fresh)
-        if (usual := checks[0]) is None:
-            raise InputError("the defaults give no value for an objective", key="links")
-    front = [
-        Tuned(each.params, values)
-        for each, values in zip(shown, checks[1:], strict=True)
-        if values is not None
-    ]
-    titles = tuple(title for title, _ in bases)
-    return Tuning(
-        aqm, knobs, objectives, titles, tuple(_front(front, objectives)), Tuned({}, usual),
-        tuple(tried), tuple(maker.failures.values()),
-    )  # fmt: skip
+        usual, *front = made.tuned([{}, *(each.params for each in shown)], fresh)
+    if usual is None:
+        raise InputError("an objective has no value with the defaults", key="links")
+    checked = _front([each for each in front if each], objectives)
+    titles = tuple(each.origin for each in made.bases)
+    return Tuning(aqm, knobs, objectives, titles, tuple(checked), usual, tuple(tried))
 
 
+@dataclass(frozen=True)
 class _Runs:
     """The runs of sets of parameters on all links."""
 
-    def __init__(
-        self,
-        aqm: str,
-        bases: Sequence[tuple[str, Mapping[str, Any]]],
-        objectives: Sequence[Objective],
-        quantile: float,
-        maker: Maker,
-    ) -> None:
-        self.aqm = aqm
-        self.bases = bases
-        self.objectives = objectives
-        self.quantile = quantile
-        self.maker = maker
+    aqm: str
+    bases: Sequence[Scenario]
+    objectives: Sequence[Objective]
+    quantile: float
+    maker: Maker
 
-    def scenarios(self, params: Mapping[str, Any], seed: int) -> list[Scenario]:
-        """The scenario of each link."""
-        made = []
-        for title, base in self.bases:
-            table = copy.deepcopy(dict(base))
-            first = {key: table["queue"][0][key] for key in _OF_LINK if key in table["queue"][0]}
-            table["queue"][0] = {**first, "aqm": self.aqm, "params": dict(params)}
-            made.append(Scenario({**table, "seed": seed}, origin=title))
-        return made
+    def scenarios(self, params: Mapping[str, Any], seeds: Sequence[int]) -> list[Scenario]:
+        """The scenario of each link, seed by seed."""
+        made = {"queue.0.aqm": self.aqm, "queue.0.params": dict(params)}
+        return [base.with_({**made, "seed": seed}) for seed in seeds for base in self.bases]
 
-    def values(
-        self, each: Sequence[Mapping[str, Any]], seeds: Sequence[int]
-    ) -> list[Values | None]:
-        """The objectives of sets of parameters, seed by seed; ``None`` where a run is impossible.
+    def tuned(self, each: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Tuned | None]:
+        """Sets of parameters with their values; ``None`` where the discipline refuses the set.
 
         Parameters may exclude each other, such as thresholds of which the lower must be first.
         """
-        cells: list[list[Scenario] | None] = []
+        cells: list[list[Scenario]] = []
         for params in each:
             try:
-                cells.append([one for seed in seeds for one in self.scenarios(params, seed)])
-            except (ScenarioError, InputError):
-                cells.append(None)
-        results = iter(self.maker.make([one for cell in cells if cell for one in cell]))
-        rows: list[Values | None] = []
-        for cell in cells:
-            if cell is None:
-                rows.append(None)
-                continue
-            found = [next(results) for _ in cell]
-            table = [
-                [None if run is None else run.summary[each.metric] for run in found]
-                for each in self.objectives
-            ]
-            rows.append(None if any(None in row for row in table) else self._worst(table))
-        return rows
+                cells.append(self.scenarios(params, seeds))
+            except ScenarioError:
+                cells.append([])
+        results = iter(self.maker.make([one for cell in cells for one in cell]))
+        found: list[Tuned | None] = []
+        for params, cell in zip(each, cells, strict=True):
+            runs = [next(results).summary for _ in cell]
+            rows = [[run[one.metric] for run in runs] for one in self.objectives]
+            possible = bool(runs) and all(value is not None for row in rows for value in row)
+            found.append(Tuned(params, self._worst(rows)) if possible else None)
+        return found
 
-    def _worst(self, table: Sequence[Sequence[Any]]) -> Values:
-        links = len(self.bases)
+    def _worst(self, rows: Sequence[Sequence[Any]]) -> Values:
         return tuple(
-            tuple(
-                each.worst(row[at : at + links], self.quantile) for at in range(0, len(row), links)
-            )
-            for each, row in zip(self.objectives, table, strict=True)
+            tuple(each.worst(links, self.quantile) for links in _groups(row, len(self.bases)))
+            for each, row in zip(self.objectives, rows, strict=True)
         )
 
 
-_OF_LINK = ("link", "buffer", "prefilter", "prefilter_params", "told_rate")
-"""Keys of a queue that are not its discipline's."""
+def _groups(row: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [row[at : at + size] for at in range(0, len(row), size)]
 
 
-def _base(link: Setup | Source) -> tuple[str, Mapping[str, Any]]:
+def _base(link: Setup | Source) -> Scenario:
     if isinstance(link, Setup):
-        base = {**scenario_for(link), "measure": {}}
-        try:
-            Scenario(base, origin=link.title)
-        except ScenarioError as error:
-            told = InputError(
-                error.problem, key=error.key, value=error.value, allowed=error.allowed,
-                hint=error.hint,
-            )  # fmt: skip
-            raise as_asked(told, link, several=False) from error
-        return link.title, base
-    made = scenario.of(link, {})
-    return made.table.get("title") or made.origin, made.table
+        return Maker.scenario({**scenario_for(link), "measure": {}}, link)
+    return scenario.of(link, {})
 
 
 def _search(
     made: _Runs, knobs: Sequence[Knob], runs: int, seconds: float | None, seeds: Sequence[int]
 ) -> list[Tuned]:
-    def written(point: Point) -> dict[str, Any]:
-        return {knob.name: knob.written(point[knob.name]) for knob in knobs}
+    found: list[Tuned] = []
 
     def values(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
-        rows = made.values([written(point) for point in points], seeds)
-        found.extend(
-            Tuned(written(point), row) for point, row in zip(points, rows, strict=True) if row
-        )
-        return [None if row is None else tuple(estimate(e).mean for e in row) for row in rows]
+        written = [
+            {knob.name: knob.written(point[knob.name]) for knob in knobs} for point in points
+        ]
+        rows = made.tuned(written, seeds)
+        found.extend(row for row in rows if row)
+        return [tuple(estimate(e).mean for e in row.values) if row else None for row in rows]
 
-    found: list[Tuned] = []
     space = {knob.name: knob.axis for knob in knobs}
     directions = [each.direction for each in made.objectives]
-    done = 0
     ends = None if seconds is None else time.monotonic() + seconds
-    for batch in search(space, directions, values, runs, seeds[0], ends):
-        done += len(batch)
+    batches = search(space, directions, values, runs, seeds[0], ends)
+    for done in itertools.accumulate(batches):
         made.maker.told(done / runs, f"{len(_front(found, made.objectives))} points in front")
     if not found:
-        raise InputError(
-            "no set of parameters could be simulated",
-            key="params", hint="narrow the ranges, as in --param target=1ms..50ms",
-        )  # fmt: skip
+        hint = "narrow the ranges, as in --param target=1ms..50ms"
+        raise InputError("no set of parameters could be simulated", key="params", hint=hint)
     return found
 
 
 def _front(points: Sequence[Tuned], objectives: Sequence[Objective]) -> list[Tuned]:
     """The points that no other dominates, by the first objective; one of each set of values."""
-    unlike = list({each.values: each for each in points}.values())
+    unlike = {each.values: each for each in points}
     kept = [
-        one
-        for one in unlike
-        if not any(
-            rules.dominates(other.values, one.values, objectives, surely=False) for other in unlike
-        )
+        point
+        for values, point in unlike.items()
+        if not any(rules.dominates(other, values, objectives, surely=False) for other in unlike)
     ]
     return sorted(kept, key=lambda each: each.mean(0).mean)
 
 
 def _spread(front: Sequence[Tuned]) -> list[Tuned]:
     """At most :data:`_SHOWN` points, from one end of the front to the other."""
-    if len(front) <= _SHOWN:
-        return list(front)
-    return [front[round(k * (len(front) - 1) / (_SHOWN - 1))] for k in range(_SHOWN)]
+    last = min(_SHOWN, len(front)) - 1
+    return [front[round(k * (len(front) - 1) / max(last, 1))] for k in range(last + 1)]

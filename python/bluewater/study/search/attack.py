@@ -1,19 +1,19 @@
 """Traffic that breaks a queue discipline: what an attacker may do, and what that does to others.
 
-An attack lasts from the end of the warm-up to the end of the run, which is what is measured. All
-randomness is the seed's, so an attack and its absence are compared seed by seed.
+An attack lasts from the end of the warm-up to the end of the run, which is what is measured. It is
+compared with the run of the same seed without it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater import text
-from bluewater.arguments import texts
 from bluewater.errors import InputError
 from bluewater.study.comparison import compare
+from bluewater.study.comparison.compare import Setup
 from bluewater.study.scenarios import tcp
 from bluewater.study.scenarios.sweep import assign
 from bluewater.study.search.optimise import Point, Range, Space
@@ -52,59 +52,44 @@ _NEAR = (0.8, 1.5)
 
 
 @dataclass(frozen=True)
-class Threat:
-    """A link with its users, and what an attacker may spend; texts have scenario files' units.
+class Threat(Setup):
+    """A link with its users, the victims, and what an attacker may spend.
+
+    The link and the victims are described as for :class:`~bluewater.Setup`.
 
     Attributes:
-        rate: Rate of the link.
-        rtt: Round-trip times of the victims without queueing; each flow draws one.
-        flows: Victims: bulk TCP flows.
-        buffer: Room of the queue: bytes, packets (100p) or 1.5bdp.
-        transport: The victims' TCP.
+        duration: Length of a run; the attack lasts from the end of ``warmup`` to the end.
         min_rto: The victims' least retransmission timeout; RFC 6298 has 1 s, Linux 200 ms.
-        ecn: Whether the victims use ECN.
-        warmup: Time before the attack, in which the victims are alone.
-        duration: Length of the attack.
         load: The attack's mean rate at most, as a share of the link's.
         identities: Spoofed flows at most, all together.
         peak: Rate of a burst at most, as a multiple of the link's.
-        settings: Dotted keys of the scenario to set last.
     """
 
     rate: str = "10mbit"
-    rtt: tuple[str, ...] = ("20ms", "40ms", "60ms", "100ms")
+    rtt: str | tuple[str, ...] = ("20ms", "40ms", "60ms", "100ms")
     flows: int = 10
-    buffer: str = "1bdp"
-    transport: str = "sack"
-    min_rto: str = "1s"
-    ecn: bool = True
+    duration: str = "25s"
     warmup: str = "5s"
-    duration: str = "20s"
+    min_rto: str = "1s"
     load: float = 0.2
     identities: int = 1000
     peak: float = 5.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rtt", texts("rtt", self.rtt, "a threat"))
-        if not self.rtt:
-            raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
+        super().__post_init__()
         tcp.check(self.transport)
-        bounds = {"load": (0.001, 10), "peak": (0.001, 10), "identities": (1, 10_000)}
-        for name, (least, most) in {**bounds, "flows": (1, 10_000)}.items():
+        bounds = {"load": (0.001, self.peak), "peak": (0.001, 10), "identities": (1, 10_000)}
+        bounds["flows"] = (1, 10_000)
+        for name, (least, most) in bounds.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not least <= value <= most:
                 raise InputError("not allowed", key=name, value=value, allowed=f"{least} … {most}")
-        if self.load > self.peak:
+        seconds(self.min_rto, "min_rto")
+        if self.lasts <= 0:
+            allowed = f"more than the warm-up, {self.warmup}"
             raise InputError(
-                "the mean rate exceeds that of a burst",
-                key="load", value=self.load, allowed=f"up to the peak, {self.peak:g}",
-            )  # fmt: skip
-        for name in ("warmup", "duration", "min_rto"):
-            if not seconds(getattr(self, name), name):
-                raise InputError(
-                    "not allowed", key=name, value=getattr(self, name), allowed="more than 0s"
-                )
+                "no time is left", key="duration", value=self.duration, allowed=allowed
+            )
 
     @property
     def bits(self) -> float:
@@ -114,21 +99,14 @@ class Threat:
     @property
     def lasts(self) -> float:
         """Length of the attack, s."""
-        return seconds(self.duration, "duration")
-
-    @property
-    def equal(self) -> float:
-        """What the attacker gets of the link if every user gets as much."""
-        return 1 / (self.flows + 1)
+        return seconds(self.duration, "duration") - seconds(self.warmup, "warmup")
 
     @property
     def title(self) -> str:
         """The link, its users and the attacker's budget in one line."""
-        ecn = "" if self.ecn else " without ECN"
         return (
-            f"{self.flows} {self.transport} flows{ecn}, {self.rate}, {', '.join(self.rtt)}, buffer "
-            f"{self.buffer}, least timeout {self.min_rto}; budget: "
-            f"{text.percent(self.load)} of the link for {self.duration}, {self.identities} flows"
+            f"{super().title}, least timeout {self.min_rto}; budget: {text.percent(self.load)} of "
+            f"the link for {text.number(self.lasts)} s, {self.identities} flows"
         )
 
 
@@ -174,12 +152,10 @@ def families(threat: Threat, aqm: str) -> list[tuple[float, Space]]:
         "period": Range(min(_PERIODS[0], longest), longest),
         "on": Range(_LEAST_ON, 0.5),
     }
-    many: Space = {
-        "at_once": Range(1, threat.identities, whole=True),
-        "turns": Range(1, threat.identities, whole=True),
-    }
     found = [(0.35, axes | bursts), (0.1, axes)]
     if threat.identities > 1:
+        flows = Range(1, threat.identities, whole=True)
+        many: Space = {"at_once": flows, "turns": flows}
         found += [(0.35, axes | bursts | many), (0.2, axes | many)]
     return found
 
@@ -190,15 +166,8 @@ def moves(point: Point, threat: Threat) -> Moves:
     burst = round(period * max(point.get("on", 0.0), point["load"] / threat.peak), 4)
     at_once = point.get("at_once", 1)
     turns = min(point.get("turns", 1), threat.identities // at_once)
-    return Moves(
-        point["load"], period, burst, at_once * turns, turns,
-        point["packet"], point["ecn"], point.get("dscp", ""),
-    )  # fmt: skip
-
-
-def constant(threat: Threat, load: float | None = None) -> Moves:
-    """A single flow at a constant rate, by default with the whole budget."""
-    return Moves(threat.load if load is None else load)
+    rest = (point["packet"], point["ecn"], point.get("dscp", ""))
+    return Moves(point["load"], period, burst, at_once * turns, turns, *rest)
 
 
 def group(chosen: Moves, threat: Threat) -> dict[str, Any]:
@@ -213,58 +182,39 @@ def group(chosen: Moves, threat: Threat) -> dict[str, Any]:
         packets /= math.ceil(long / chosen.period)
     at_once = max(1, min(chosen.identities // chosen.turns, int(packets)))
     made: dict[str, Any] = {
-        "name": "attack", "from": [f"n{len(threat.rtt)}"], "transport": "cbr", "flows": at_once,
-        "packet": f"{chosen.packet}B",
+        "name": "attack", "from": [f"n{len(threat.trips)}"], "transport": "cbr", "flows": at_once,
+        "packet": f"{chosen.packet}B", "start": threat.warmup,
     }  # fmt: skip
     if chosen.period:
-        each = max(1, int(packets) // at_once)
-        made |= {
-            "rate": f"{int(each * bits / chosen.burst)}bit", "app": "periodic",
-            "on": duration_text(chosen.burst),
-            "off": duration_text(max(chosen.period - chosen.burst, 1e-4)),
-            "start": threat.warmup,
-        }  # fmt: skip
+        off = duration_text(max(chosen.period - chosen.burst, 1e-4))
+        made |= {"app": "periodic", "on": duration_text(chosen.burst), "off": off}
+        made["rate"] = f"{int(max(1, int(packets) // at_once) * bits / chosen.burst)}bit"
     else:
         rate = max(chosen.load * threat.bits / at_once, 1000.0)
-        begin = seconds(threat.warmup)
-        last = min(begin + bits / rate, begin + long)
-        made |= {"rate": f"{int(rate)}bit", "start": f"{threat.warmup}..{duration_text(last)}"}
+        made["rate"] = f"{int(rate)}bit"
+        made["start"] += f"..{duration_text(seconds(threat.warmup) + min(bits / rate, long))}"
     if chosen.turns > 1:
         made["rekey"] = duration_text(round(long / chosen.turns, 6))
-    return made | ({"ecn": True} if chosen.ecn else {}) | _dscp(chosen)
-
-
-def _dscp(chosen: Moves) -> dict[str, Any]:
-    return {"dscp": chosen.dscp} if chosen.dscp else {}
+    own = {"ecn": chosen.ecn, "dscp": chosen.dscp}
+    return made | {key: value for key, value in own.items() if value}
 
 
 def scenario(aqm: str | type[Aqm], threat: Threat, chosen: Moves | None) -> dict[str, Any]:
     """The link with its victims and an attack, or without one.
 
-    A dumbbell like that of ``compare``; the attacker has a node of its own, as near as the nearest
-    victim.
+    The attacker has a node of its own, as near as the nearest victim.
     """
-    trips = sorted(seconds(each, "rtt") for each in threat.rtt)
-    hop = duration_text(trips[0] / 6)
-    left = [duration_text(each / 2 - trips[0] / 3) for each in trips]
-    victims = {
-        "name": "victims", "from": [f"n{k}" for k in range(len(trips))], "flows": threat.flows,
-        "transport": threat.transport, "min_rto": threat.min_rto, "packet": f"{_PACKET}B",
-        "ecn": threat.ecn, "start": f"0s..{duration_text(min(1.0, seconds(threat.warmup)))}",
-    }  # fmt: skip
-    made: dict[str, Any] = {
-        "duration": duration_text(seconds(threat.warmup) + threat.lasts),
-        "warmup": threat.warmup,
-        "network": {
-            "preset": "dumbbell", "rate": threat.rate, "delay": hop,
-            "access_rate": f"{int(10 * threat.bits)}bit", "access_delay": [*left, left[0]],
-            "left": len(left) + 1, "right": 1,
-        },
-        "queue": [{"buffer": threat.buffer}],
-        "traffic": [victims, *([group(chosen, threat)] if chosen else [])],
-        "measure": {"delays": True},
-    }  # fmt: skip
-    for key, value in {**compare.axis([aqm]).points[0].settings, **threat.settings}.items():
+    made = compare.scenario(threat)
+    count = len(threat.trips)
+    left = made["network"]["access_delay"]
+    near = left if isinstance(left, list) else [left]
+    made["network"] |= {"access_delay": [*near, near[0]], "left": count + 1, "right": 1}
+    victims = {"name": "victims", "min_rto": threat.min_rto, "packet": f"{_PACKET}B"}
+    made["traffic"][0] |= victims | {"from": [f"n{k}" for k in range(count)]}
+    made["measure"] = {"delays": True}
+    if chosen:
+        made["traffic"].append(group(chosen, threat))
+    for key, value in compare.axis([aqm]).points[0].settings.items():
         assign(made, key, value, "<attack>")
     return made
 
@@ -289,7 +239,8 @@ def effect(measure: str, run: Result, alone: Result, threat: Threat) -> Effect:
     flows = run.flows.filter(run.flows["group"] == "attack")
     load = float(flows["arrivals_bytes"].sum()) * 8 / run.summary["measured_s"] / threat.bits
     value = _value(measure, run, alone, threat)
-    least = threat.equal if measure == "penalty" else _value(measure, alone, alone, threat)
+    equal = 1 / (threat.flows + 1)
+    least = equal if measure == "penalty" else _value(measure, alone, alone, threat)
     return Effect(value, value - least, load)
 
 
@@ -300,14 +251,15 @@ def _value(measure: str, run: Result, alone: Result, threat: Threat) -> float:
     if measure == "delay":
         delays = run.delays
         mine = (delays["group"] == "victims") & (delays["kind"] == "queueing")
-        return float(delays.filter(mine)["delay_p99_s"].max() or 0.0)  # type: ignore[arg-type]
+        return max(
+            (each or 0.0 for each in delays.filter(mine)["delay_p99_s"].to_list()), default=0
+        )
     got, before = (
         each.flows.filter(each.flows["group"] == "victims")["goodput_bps"].to_list()
         for each in (run, alone)
     )
-    whole = max(float(sum(before)), 1.0)
     left = min(got) * len(got) if measure == "starve" else sum(got)
-    return 1 - float(left) / whole
+    return 1 - float(left) / max(float(sum(before)), 1.0)
 
 
 def smaller(chosen: Moves) -> list[Moves]:
@@ -326,21 +278,19 @@ def smaller(chosen: Moves) -> list[Moves]:
         if burst >= _SHORTEST:
             made.append(replace(chosen, load=chosen.load * part, burst=burst))
         made.append(replace(chosen, load=chosen.load * part))
-    return made
+    return [each for each in dict.fromkeys(made) if each != chosen]
 
 
 def words(chosen: Moves, threat: Threat) -> str:
     """The attack in plain words, with what it costs."""
     made = group(chosen, threat)
     count = made["flows"]
-    rate = bits_per_second(made["rate"]) * count
+    what = text.rate(bits_per_second(made["rate"]) * count)
     if chosen.period:
-        what = (
-            f"bursts of {text.milliseconds(chosen.burst)} at {text.rate(rate)} every "
-            f"{text.milliseconds(chosen.period)}"
-        )
+        long, every = text.milliseconds(chosen.burst), text.milliseconds(chosen.period)
+        what = f"bursts of {long} at {what} every {every}"
     else:
-        what = f"a constant rate of {text.rate(rate)}"
+        what = f"a constant rate of {what}"
     flows = "one flow" if count == 1 else f"{count} flows at once"
     if chosen.turns > 1:
         flows += f" that change ports every {text.number(threat.lasts / chosen.turns)} s"
@@ -352,7 +302,7 @@ def words(chosen: Moves, threat: Threat) -> str:
 
 def remark(chosen: Moves, threat: Threat) -> str:
     """What kind of attack this is, if it has a name; empty otherwise."""
-    ratio = chosen.period / seconds(threat.min_rto)
+    ratio = chosen.period / seconds(threat.min_rto, "min_rto")
     if not _NEAR[0] <= ratio <= _NEAR[1] or chosen.load >= _LOW:
         return ""
     return (

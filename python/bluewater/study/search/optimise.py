@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bluewater.errors import InputError
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 BATCH = 10
 """Points that are proposed before their results are known."""
+_RANDOM = 20
+"""Points drawn at random before the sampler goes by results."""
 
 Point = dict[str, Any]
 """A value for each axis, by name."""
@@ -36,66 +38,47 @@ Space = dict[str, Range | list[Any]]
 """The axes of a search: a range of numbers, or a list of choices."""
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A point and its values, one per objective; ``None`` if no run was possible there."""
-
-    point: Point
-    values: tuple[float, ...] | None
-
-
 def search(
     space: Space,
-    directions: Sequence[str],
+    directions: Sequence[Literal["maximize", "minimize"]],
     values: Callable[[Sequence[Point]], Sequence[tuple[float, ...] | None]],
     runs: int,
     seed: int,
     ends: float | None = None,
-) -> Iterator[list[Tried]]:
-    """Searches with Optuna's TPE sampler; yields each batch of points with their values.
+) -> Iterator[int]:
+    """Searches with Optuna's TPE sampler; yields the number of points of each batch.
 
     Args:
         space: The axes.
         directions: ``maximize`` or ``minimize`` for each objective.
-        values: Makes the runs of a batch.
+        values: Makes the runs of a batch; ``None`` for a point where none is possible.
         runs: How many points to try.
         seed: The sampler's seed.
         ends: No batch begins after this :func:`time.monotonic`.
     """
-    optuna = _optuna()
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(20, runs))
+    try:
+        import optuna  # noqa: PLC0415 - optional, and slow to load
+    except ImportError as error:
+        hint = "pip install 'bluewater[search]'"
+        raise InputError("a search needs Optuna, which is not installed", hint=hint) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    kinds, state = optuna.distributions, optuna.trial.TrialState
+
+    def axis(each: Range | list[Any]) -> Any:
+        if isinstance(each, list):
+            return kinds.CategoricalDistribution(each)
+        if each.whole:
+            return kinds.IntDistribution(int(each.low), int(each.high), log=each.log)
+        return kinds.FloatDistribution(each.low, each.high, log=each.log)
+
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(_RANDOM, runs))
     study = optuna.create_study(directions=list(directions), sampler=sampler)
-    axes = {name: _axis(optuna, each) for name, each in space.items()}
+    axes = {name: axis(each) for name, each in space.items()}
     for start in range(0, runs, BATCH):
         if ends is not None and time.monotonic() > ends:
             return
         trials = [study.ask(axes) for _ in range(min(BATCH, runs - start))]
-        points = [dict(trial.params) for trial in trials]
-        tried = list(map(Tried, points, values(points)))
-        for trial, each in zip(trials, tried, strict=True):
-            state = optuna.trial.TrialState
-            done = state.FAIL if each.values is None else state.COMPLETE
-            study.tell(trial, each.values, done)
-        yield tried
-
-
-def _axis(optuna: Any, each: Range | list[Any]) -> Any:
-    kinds = optuna.distributions
-    if isinstance(each, list):
-        return kinds.CategoricalDistribution(each)
-    if each.whole:
-        return kinds.IntDistribution(int(each.low), int(each.high), log=each.log)
-    return kinds.FloatDistribution(each.low, each.high, log=each.log)
-
-
-def _optuna() -> Any:
-    """The optimiser, which is optional."""
-    try:
-        import optuna  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            "a search needs Optuna, which is not installed",
-            hint="pip install 'bluewater[search]'",
-        ) from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
+        found = values([dict(trial.params) for trial in trials])
+        for trial, each in zip(trials, found, strict=True):
+            study.tell(trial, each, state.FAIL if each is None else state.COMPLETE)
+        yield len(trials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bluewater import _core
 from bluewater._core import ScenarioError
@@ -180,7 +180,7 @@ class Objective:
     least: bool
 
     @property
-    def direction(self) -> str:
+    def direction(self) -> Literal["minimize", "maximize"]:
         """The direction as Optuna has it."""
         return "minimize" if self.least else "maximize"
 
