@@ -53,9 +53,13 @@ def attack(
         str, typer.Argument(help="A queue discipline, as red or red:max_p=0.2; or my.py:Mine.")
     ],
     measure: Annotated[str, typer.Option(help=f"What the damage is: {_MEANT}.")] = "throughput",
-    load: Annotated[float, typer.Option(help="Mean rate at most, of the link's.")] = Threat.load,
+    load: Annotated[
+        float, typer.Option(help="Mean rate at most, as a share of the link's.")
+    ] = Threat.load,
     identities: Annotated[int, typer.Option(help="Spoofed flows at most.")] = Threat.identities,
-    peak: Annotated[float, typer.Option(help="A burst's rate at most, of the link's.")] = 5.0,
+    peak: Annotated[
+        float, typer.Option(help="A burst's rate at most, as a multiple of the link's.")
+    ] = Threat.peak,
     duration: Annotated[
         str, typer.Option(help="Length of a run; the attack lasts from the warm-up to its end.")
     ] = Threat.duration,
