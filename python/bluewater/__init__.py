@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from bluewater.errors import DamagedWarning, InputError, Interrupted, StorageError
     from bluewater.lab import (
         Advice,
+        Attack,
         Sweep,
+        Tuning,
         advise,
+        attack,
         compare,
         load,
         newest,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
         run,
         sweep,
         testbed,
+        tune,
     )
     from bluewater.laws import Finding, check
     from bluewater.results.packets import Packets
@@ -33,11 +37,13 @@ if TYPE_CHECKING:
     from bluewater.study.advice.advise import Link
     from bluewater.study.comparison.compare import Setup
     from bluewater.study.scenarios.scenario import Scenario
+    from bluewater.study.search.attack import Threat
 
     __version__: str
 
 __all__ = [
     "Advice",
+    "Attack",
     "DamagedWarning",
     "Finding",
     "InputError",
@@ -50,7 +56,10 @@ __all__ = [
     "Setup",
     "StorageError",
     "Sweep",
+    "Threat",
+    "Tuning",
     "advise",
+    "attack",
     "catalog",
     "check",
     "compare",
@@ -62,6 +71,7 @@ __all__ = [
     "schema",
     "sweep",
     "testbed",
+    "tune",
 ]
 
 # Loaded at first use: the gateway's commands need none of them, and importing tables takes long.
@@ -70,13 +80,15 @@ _HOME = {
     for home, names in {
         "_core": "ScenarioError catalog schema",
         "errors": "DamagedWarning InputError Interrupted StorageError",
-        "lab": "Advice Sweep advise compare load newest plot reproduce run sweep testbed",
+        "lab": "Advice Attack Sweep Tuning advise attack compare load newest plot reproduce run "
+        "sweep testbed tune",
         "laws": "Finding check",
         "results.packets": "Packets",
         "results.result": "Result",
         "study.advice.advise": "Link",
         "study.comparison.compare": "Setup",
         "study.scenarios.scenario": "Scenario",
+        "study.search.attack": "Threat",
     }.items()
     for name in names.split()
 }

@@ -108,8 +108,11 @@ def _in_cell(title: str, total: int) -> Iterator[Callable[[str, int, float], Non
         update_display({"text/plain": ""}, raw=True, display_id=place)
 
 
-def of_one(title: str) -> tuple[Bar, Callable[[float], None]]:
-    """A bar for a single run, and the function to call with its progress."""
+def of_one(title: str, shown: bool = True) -> tuple[Bar, Callable[..., None]]:
+    """A bar for a single run or search, and the function to call with its progress.
+
+    The function may also get words to show beside the title.
+    """
     bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -117,7 +120,9 @@ def of_one(title: str) -> tuple[Bar, Callable[[float], None]]:
         TimeRemainingColumn(),
         console=notes,
         transient=True,
-        disable=not notes.is_terminal,
+        disable=not shown or not notes.is_terminal,
     )
     handle = bar.add_task(title, total=1.0)
-    return bar, lambda fraction: bar.update(handle, completed=fraction)
+    return bar, lambda fraction, beside="": bar.update(
+        handle, completed=fraction, description=f"{title}  {beside}".rstrip()
+    )

@@ -9,6 +9,7 @@ import typer
 from bluewater import _core
 from bluewater.cli import (
     advise,
+    attack,
     bench,
     compare,
     doctor,
@@ -24,6 +25,7 @@ from bluewater.cli import (
     suite,
     sweep,
     trace,
+    tune,
     why,
 )
 from bluewater.cli.console import out
@@ -62,6 +64,8 @@ for module in (
     export,
     compare,
     advise,
+    tune,
+    attack,
     run,
     why,
     sweep,

@@ -12,6 +12,7 @@ from bluewater.files import PICTURES, check_ending
 from bluewater.results.overview import FORMATS as TABLES
 from bluewater.results.store import Store
 from bluewater.study.scenarios.seeds import counted, listed
+from bluewater.study.scenarios.tcp import PRESETS, TCPS
 
 SIZES = ("column", "page")
 """Sizes of a picture for a paper."""
@@ -31,6 +32,22 @@ On = Annotated[
         "scheduler's cluster); slurm (job arrays of --jobs elements).",
     ),
 ]
+Seconds = Annotated[
+    float | None, typer.Option("--seconds", min=0, help="Try no more after this time, s.")
+]
+SearchSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the search and its runs.")]
+Fresh = Annotated[int, typer.Option("--reps", min=2, help="Fresh seeds that check the result.")]
+Buffer = Annotated[str, typer.Option("--buffer", help="In bytes, packets (100p) or 1.5bdp.")]
+Transport = Annotated[
+    str, typer.Option("--transport", help=f"Which TCP: {', '.join(TCPS)}. `sack` is Reno's.")
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        "--preset", metavar="|".join(PRESETS), help="Modern TCP; empty for that of the papers."
+    ),
+]
+Ecn = Annotated[bool, typer.Option("--ecn/--no-ecn", help="Connections use ECN.")]
 Part = Annotated[
     str | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.study.advice.advise import HEADER
-from bluewater.units import bits_per_second, size_bytes
+from bluewater.units import bits_per_second, seconds, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -210,6 +210,30 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
+
+
+_CODEL_WORDS = {"target": ("target", 0), "interval": ("interval", 0)}
+_PIE_WORDS = {
+    "target": ("target", 0), "t_update": ("tupdate", 0), "alpha": ("alpha", 16),
+    "beta": ("beta", 16),
+}  # fmt: skip
+_WORDS: Mapping[str, Mapping[str, tuple[str, int]]] = {
+    "codel": _CODEL_WORDS, "fq-codel": _CODEL_WORDS, "pie": _PIE_WORDS, "fq-pie": _PIE_WORDS,
+}  # fmt: skip
+"""Words of ``tc`` for parameters, with its units in one of ours; 0 for a time."""
+
+
+def tuned(name: str, params: Mapping[str, Any]) -> str:
+    """A queue discipline with its parameters in the syntax of ``tc``; empty if it has no words."""
+    words = _WORDS.get(name, {})
+    if not params or not params.keys() <= words.keys():
+        return ""
+    typed = [
+        f"{word} {round(units * value) if units else f'{round(seconds(value) * 1e6)}us'}"
+        for key, value in params.items()
+        for word, units in [words[key]]
+    ]
+    return f"{name.replace('-', '_')} {' '.join(typed)} ecn"
 
 
 def _typed_codel(rate: str) -> str:

@@ -85,7 +85,7 @@ class Setup:
         if not trips:
             raise InputError("no round trip", key="rtt", value=self.rtt, allowed='as "20ms"')
         object.__setattr__(self, "rtt", trips if len(trips) > 1 else trips[0])
-        for field in fields(self):
+        for field in fields(Setup):  # one of a kind has more
             if field.name == "rtt":
                 continue
             _KINDS.get(field.name, TEXT).check(field.name, getattr(self, field.name), "a setup")

@@ -1,0 +1,1 @@
+"""Searches: traffic that breaks a discipline, and parameters that suit a link."""
