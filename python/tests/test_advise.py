@@ -17,7 +17,17 @@ import bluewater
 from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
-from bluewater.study.advice.advise import Link, Measured, Ranked, rank, reasons, scenario
+from bluewater.study.advice.advise import (
+    CALL,
+    GAME,
+    Link,
+    Measured,
+    Ranked,
+    needed,
+    rank,
+    reasons,
+    scenario,
+)
 from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, candidates, commands, settings
 from bluewater.units import bits_per_second
 
@@ -563,6 +573,38 @@ def test_a_share_below_what_a_call_needs_is_said() -> None:
     assert "a call needs 85.6 kb/s and a game needs 72 kb/s" in said
     for enough in (Link(up="500kbit", bulk=1, calls=2, games=1), Link(up="1mbit", bulk=3, calls=3)):
         assert not any("equal share" in each for each in reasons(measured_, enough, "up"))
+
+
+@pytest.mark.parametrize("framing", ["", "overhead 44 atm", "pppoe-ptm", "docsis", "ethernet"])
+@pytest.mark.parametrize("kind", [CALL, GAME])
+def test_what_a_call_needs_is_what_its_link_carries(kind: dict[str, Any], framing: str) -> None:
+    """The simulated link is busy for as long as the computed rate on the wire says."""
+    one: dict[str, Any] = {"calls": 1, "games": 0} if kind is CALL else {"calls": 0, "games": 1}
+    made = scenario(Link("1mbit", framing=framing, bulk=1, **one), "60s", "10s")
+    made["traffic"] = made["traffic"][1:]
+    busy = float(bluewater.run(made).summary["utilisation"])
+    assert busy == pytest.approx(needed(kind, framing) / 1e6, rel=0.01)
+
+
+def test_shares_are_compared_with_needs_on_the_wire() -> None:
+    """A game takes 102 kb/s of ATM, more than a tenth of 760 kb/s."""
+    measured_ = ranked_of({"droptail": [measured(1, 1, 0)] * 2})
+    adsl: dict[str, Any] = {"up": "800kbit", "framing": "overhead 44 atm", "games": 1}
+    (said,) = (
+        each
+        for each in reasons(measured_, Link(bulk=9, calls=0, **adsl), "up")
+        if "equal share" in each
+    )
+    assert "each of 10 flows is 76 kb/s, and a game needs 102 kb/s on the wire" in said
+    for calls, told in ((5, False), (6, True)):  # each 127 kb/s, and the game, of 760
+        lines = reasons(measured_, Link(bulk=1, calls=calls, **adsl), "up")
+        assert any("alone need" in each for each in lines) == told
+    (said,) = (
+        each
+        for each in reasons(measured_, Link("1mbit", margin=50, calls=6))
+        if "alone need" in each
+    )
+    assert "500 kb/s" in said  # of the shaped rate
 
 
 def test_silly_wishes(tmp_path: Path) -> None:

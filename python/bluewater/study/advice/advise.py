@@ -119,12 +119,15 @@ class Link:
         both = {"down": self.down, "up": self.up}
         return {way: rate for way, rate in both.items() if rate} or {"": self.rate}
 
-    def shaped(self, way: str) -> str:
-        """The rate that a box shapes to in a direction: ``margin`` below the link's."""
+    def shaped(self, way: str, share: float = 1) -> str:
+        """The rate that a box shapes to in a direction: ``margin`` below the link's.
+
+        A shaper that does not count all bytes on the wire gets a ``share`` of it.
+        """
         margin = self.margin
         if margin is None:
             margin = 10 if way == "down" else 5
-        kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5
+        kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5 * share
         return f"{math.floor(kbit)}kbit" if kbit >= 100 else f"{max(1000, round(kbit * 1e3))}bit"
 
     @property
@@ -201,11 +204,29 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     }
 
 
-def _framed(datagrams: dict[str, Any]) -> dict[str, Any]:
+def _framed(datagrams: Mapping[str, Any]) -> dict[str, Any]:
     """Datagrams without their Ethernet header, as many a second."""
     long = size_bytes(datagrams["packet"])
     rate = bits_per_second(datagrams["rate"]) * (long - HEADER) / long
     return {**datagrams, "packet": f"{long - HEADER}B", "rate": f"{rate:.0f}bit"}
+
+
+def needed(datagrams: Mapping[str, Any], framing: str) -> float:
+    """The rate of calls or games on the wire, bit/s: the link's rate and its shares count that."""
+    if not framing:
+        return bits_per_second(datagrams["rate"])
+    framed = _framed(datagrams)
+    long = size_bytes(framed["packet"])
+    return bits_per_second(framed["rate"]) * _on_wire(long, framing) / long
+
+
+def _on_wire(long: int, framing: str) -> int:
+    """Bytes that an IP packet takes on the wire."""
+    overhead, mpu, cells = _core.framing(framing)
+    whole = max(long + overhead, mpu, 1)
+    if cells == "atm":
+        return -(-whole // 48) * 53
+    return whole + (-(-whole // 64) if cells == "ptm" else 0)
 
 
 @dataclass(frozen=True)
@@ -371,16 +392,22 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
         ),
     ]
     needs = {
-        what: bits_per_second(kind["rate"])
+        what: needed(kind, link.framing)
         for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
         if count
     }
+    on_wire = " on the wire" if link.framing else ""
     flows = link.bulk + link.calls + link.games + len(link.hostile)
-    share = bits_per_second(link.shaped(way)) / flows
-    if link.calls * needs.get("call", 0) + link.games * needs.get("game", 0) > rate:
-        lines.append("calls and games alone need more than the link's rate: no queue can help")
+    shaped = bits_per_second(link.shaped(way))
+    share = shaped / flows
+    all_need = link.calls * needs.get("call", 0) + link.games * needs.get("game", 0)
+    if all_need > shaped:
+        lines.append(
+            f"calls and games alone need {show_rate(all_need)}{on_wire}, more than the link's "
+            f"shaped rate of {show_rate(shaped)}: no queue can help"
+        )
     elif poor := [
-        f"a {what} needs {show_rate(need)}" for what, need in needs.items() if need > share
+        f"a {what} needs {show_rate(need)}{on_wire}" for what, need in needs.items() if need > share
     ]:
         lines.append(
             f"an equal share for each of {flows} flows is {show_rate(share)}, and "
