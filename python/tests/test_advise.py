@@ -28,7 +28,16 @@ from bluewater.study.advice.advise import (
     reasons,
     scenario,
 )
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, candidates, commands, settings
+from bluewater.study.advice.boxes import (
+    BOXES,
+    LEFT_OUT,
+    around,
+    candidates,
+    commands,
+    fitted,
+    settings,
+    simulated,
+)
 from bluewater.units import bits_per_second
 
 LINKS = {
@@ -433,6 +442,81 @@ def test_framing_counts_from_the_ip_packet_on() -> None:
             assert "docsis" in " ".join(commands("cake", link, box, name))
 
 
+@pytest.mark.parametrize("name", candidates("linux"))
+def test_ptm_comes_off_the_rate_where_only_cake_can_count_it(name: str) -> None:
+    """A shaper at the line's rate sent 1.6 % more than a VDSL modem can."""
+    link = Link(down="50mbit", up="10mbit", framing="pppoe-ptm", margin=0)
+    for way, kbit_ in (("down", 49_230), ("up", 9_846)):
+        told = simulated(name, link, way, "linux")
+        lines = [line for line in commands(name, link, "linux") if "tc " in line]
+        if name == "cake":
+            assert told == settings(name, "linux", link.shaped(way))
+            assert any("bandwidth 10000kbit" in line and "pppoe-ptm" in line for line in lines)
+            continue
+        assert told["link.2.rate"] == f"{kbit_}kbit"
+        assert told["link.2.framing"] == "overhead 30 mpu 0"
+        assert any(f"htb rate {kbit_}kbit" in line for line in lines)
+        assert any(f"stab overhead {30 - 14} mpu 0 htb" in line for line in lines)
+    if name in candidates("openwrt"):
+        section = uci(commands(name, link, "openwrt", "wan"))
+        wanted = ("50000", "10000") if name == "cake" else ("49230", "9846")
+        assert (section["download"], section["upload"]) == wanted
+    assert simulated(name, link, "up", "bluewater") == {"queue.0.aqm": name}  # counts it itself
+
+
+def test_no_queue_forms_in_a_vdsl_modem_behind_the_box() -> None:
+    link = Link("10mbit", framing="pppoe-ptm", margin=0, bulk=4, calls=0, games=0)
+    made = scenario(link, "10s", "2s")
+    told = simulated("fq-codel", link, "", "linux")
+    *before, box, last = made["link"]
+    box |= {"rate": told["link.2.rate"], "framing": told["link.2.framing"]}
+    modem = {"from": "S", "to": "M", "rate": "10mbit", "delay": "0s", "framing": "pppoe-ptm"}
+    made["link"] = [*before, box, modem, last | {"from": "M"}]
+    made["queue"] = [
+        {"link": "R->S", "aqm": "fq-codel", "buffer": "1000p"},
+        {"link": "S->M", "aqm": "droptail", "buffer": "1000p"},
+    ]
+    here, there = bluewater.run(made).queues.to_dicts()
+    assert here["throughput_bps"] > 9e6
+    assert there["delay_p99_s"] < 0.002 < here["delay_p99_s"]
+
+
+def test_incoming_packets_keep_cake_s_tins_on_openwrt() -> None:
+    """By default sqm-scripts' layer_cake adds ``besteffort wash`` to the way down."""
+    section = uci(commands("cake", Link(down="50mbit", up="10mbit"), "openwrt", "wan"))
+    assert (section["squash_dscp"], section["squash_ingress"]) == ("0", "0")
+
+
+def test_a_modem_that_runs_the_queue_has_no_margin(tmp_path: Path) -> None:
+    wish: dict[str, Any] = {"reps": 2, "duration": "1s", "progress": False, "out": tmp_path}
+    home = Link(down="5mbit", up="1mbit")
+    made = bluewater.advise(home, "docsis", **wish)
+    assert [made.link.shaped(way) for way in made.link.ways] == ["5000kbit", "1000kbit"]
+    assert fitted(Link(margin=3), "docsis").margin == 3
+    assert fitted(home, "linux") == home
+
+
+@pytest.mark.parametrize(
+    ("wish", "below", "ptm"),
+    [
+        (["docsis", "--rate", "5mbit", "--margin", "0"], False, False),
+        (["openwrt", "--rate", "1kbit"], False, False),
+        (["docsis", "--down", "5mbit", "--up", "2mbit"], False, False),
+        (["openwrt", "--rate", "5mbit", "--margin", "0", "--framing", "pppoe-ptm"], False, True),
+        (["openwrt", "--down", "5mbit", "--up", "1kbit"], True, False),
+    ],
+)
+def test_a_rate_below_the_link_s_is_said_where_it_is(
+    wish: list[str], below: bool, ptm: bool, tmp_path: Path
+) -> None:
+    short = ["--bulk", "1", "--duration", "4s", "--reps", "2", "--out", str(tmp_path)]
+    found = CliRunner().invoke(app, ["advise", *short, "--box", *wish])
+    assert found.exit_code == 0, found.output
+    assert ("shape below the link's rate" in found.stderr) == below
+    assert not below or "4500kbit of 5mbit down)" in found.stderr
+    assert ("64/65" in found.stderr) == (ptm and "Advice: cake" not in found.stdout)
+
+
 IPROUTE = shutil.which("tc") and shutil.which("unshare")
 
 
@@ -550,10 +634,20 @@ def test_the_front_is_what_nobody_surpasses() -> None:
     assert plots.front(points) == [(0.5, 30.0), (1.0, 40.0), (2.0, 50.0), (6.0, 60.0)]
 
 
-@pytest.mark.parametrize("interface", ["", "eth0; rm -rf /", "-x", "much-too-long-a-name"])
-def test_an_interface_has_a_name(interface: str) -> None:
-    with pytest.raises(InputError, match="interface"):
+@pytest.mark.parametrize(
+    ("interface", "hint"),
+    [
+        ("", None), ("eth0; rm -rf /", None), ("-x", None), ("much-too-long-a-name", None),
+        ("eth0:1", None), ("eth0.2@eth0", "eth0.2"), ("veth@if5", "veth"),
+    ],
+)  # fmt: skip
+def test_an_interface_has_a_name(interface: str, hint: str | None) -> None:
+    with pytest.raises(InputError, match="interface") as raised:
         commands("cake", Link(), "linux", interface)
+    assert (hint or "") in (raised.value.hint or "")
+    assert bool(raised.value.hint) == bool(hint)
+    found = CliRunner().invoke(app, ["advise", "--rate", "10gbit", f"--interface={interface}"])
+    assert found.exit_code == 2  # at once, and not behind the runs
 
 
 def test_more_than_the_link_has_is_said() -> None:

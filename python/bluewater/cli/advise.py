@@ -16,14 +16,15 @@ from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.study.advice.advise import Link, reasons
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, commands
+from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, check_interface, commands, shaper
 from bluewater.study.comparison.delays import table as delay_table
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.tcp import TCPS
 from bluewater.text import measured, other, sided
+from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bluewater.study.advice.advise import Ranked
 
@@ -57,7 +58,7 @@ def advise(
         typer.Option(
             help="How much less than the link's rate the box shapes to, %; 0 only if no modem, "
             "queue or policer follows.",
-            show_default="10 down, else 5",
+            show_default="10 down, else 5; none in a docsis modem",
         ),
     ] = None,
     framing: Annotated[
@@ -107,6 +108,7 @@ def advise(
     less by under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that
     these seeds cannot tell.
     """
+    check_interface(interface)
     link = Link(
         _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
         transport, calls, games, tuple(hostile or ()), ecn, buffer,
@@ -114,6 +116,7 @@ def advise(
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
     )
+    link = advice.link
     for failure in advice.failures:
         note(f"left out: {failure.task.label}: {failure.reason}")
     if not advice.ranked:
@@ -144,9 +147,6 @@ def advise(
         return
     for way, ranked in advice.ways.items():
         show(_table(ranked, link, way))
-    if box == "bluewater":
-        for name, why_not in LEFT_OUT.items():
-            note(f"note: {name} is no candidate: it {why_not}")
     if unclear := sum(each.undecided for each in advice.ranked):
         note(f"note: {unclear} with ?: {reps} seeds cannot place them; try --reps {4 * reps}")
     out.print(f"\nAdvice: [bold]{best.name}[/bold]")
@@ -156,11 +156,8 @@ def advise(
     if undo:
         _listed("To undo it", undo)
         note(f"note: {first}")
-    typed = ", ".join(f"{link.shaped(way)} of {link.ways[way]} {way}".rstrip() for way in link.ways)
-    note(
-        f"note: the commands shape below the link's rate ({typed}), so that packets wait here and "
-        "not in a modem; without a modem use --margin 0"
-    )
+    for remark in _remarks(best.name, link, box):
+        note(f"note: {remark}")
     measured_delays = delay_table(advice.results)
     if delays:
         out.print()
@@ -172,6 +169,27 @@ def advise(
         beside = out_ / f"{name}-delays"
         drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
+
+
+def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
+    """What to know of the candidates, and of the rates in the commands."""
+    if box == "bluewater":
+        yield from (f"{left} is no candidate: it {why}" for left, why in LEFT_OUT.items())
+    below = [
+        f"{link.shaped(way)} of {rate} {way}".rstrip()
+        for way, rate in link.ways.items()
+        if bits_per_second(link.shaped(way)) < bits_per_second(rate)
+    ]
+    if below:
+        yield (
+            f"the commands shape below the link's rate ({', '.join(below)}), so that packets wait "
+            "here and not in a modem; without a modem use --margin 0"
+        )
+    if any(shaper(name, link, way, box)[1] != link.framing for way in link.ways):
+        yield (
+            f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
+            "64/65 of the rate"
+        )
 
 
 def _listed(head: str, lines: Sequence[str]) -> None:
