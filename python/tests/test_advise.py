@@ -701,6 +701,35 @@ def test_shares_are_compared_with_needs_on_the_wire() -> None:
     assert "500 kb/s" in said  # of the shaped rate
 
 
+@pytest.mark.parametrize(
+    ("wish", "allowed"),
+    [
+        ({"down": 50, "up": 10}, "a rate such as 50mbit"), ({"rate": 50}, "a rate such as 50mbit"),
+        ({"framing": 3}, "pppoe-ptm"), ({"transport": 1}, "cubic"), ({"buffer": 100}, "1000p"),
+        ({"bulk": "8"}, "whole number"), ({"bulk": 2.5}, "whole number"),
+        ({"calls": -1}, "0 or more"), ({"games": True}, "whole number"), ({"margin": "5"}, "50 %"),
+        ({"ecn": "yes"}, "True or False"),
+    ],
+)  # fmt: skip
+def test_a_field_of_a_wrong_type_is_refused(wish: dict[str, Any], allowed: str) -> None:
+    with pytest.raises(InputError) as raised:
+        bluewater.advise(**wish)
+    key, value = next(iter(wish.items()))
+    assert (raised.value.key, raised.value.value) == (key, value)
+    assert allowed in str(raised.value.allowed)
+
+
+@pytest.mark.parametrize(("buffer", "framing"), [("100B", ""), ("1513B", ""), ("1499B", "docsis")])
+def test_a_buffer_below_a_full_packet_is_refused(buffer: str, framing: str) -> None:
+    """The message was that the run is too short."""
+    with pytest.raises(InputError, match="a full packet has no room") as raised:
+        bluewater.advise(rate="20mbit", buffer=buffer, framing=framing)
+    assert raised.value.key == "buffer"
+    least = f"{int(buffer[:-1]) + 1 if buffer != '100B' else 1514}B"
+    assert least in str(raised.value.allowed)
+    scenario(Link(buffer=least, framing=framing), "9s", "3s")
+
+
 def test_silly_wishes(tmp_path: Path) -> None:
     wishes: list[tuple[dict[str, Any], str]] = [
         ({"rate": "fast"}, "not a rate"),

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
-from bluewater.arguments import texts
+from bluewater.arguments import FLAG, NUMBER, Argument, texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
@@ -38,8 +39,9 @@ GAME: dict[str, Any] = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""
-HEADER = 14
-"""Bytes of the Ethernet header in these lengths. Framing counts from the IP packet on."""
+FULL, HEADER = 1514, 14
+"""Bytes of a full packet, and of the Ethernet header in these lengths. Framing counts from the IP
+packet on."""
 _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay with and without calls and games, s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
@@ -89,6 +91,12 @@ class Link:
     buffer: str = "1000p"
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if not (name == "margin" and self.margin is None):
+                kind.check(name, getattr(self, name), "a link")
+        for name in ("calls", "games"):
+            if (count := getattr(self, name)) < 0:
+                raise InputError("not a count", key=name, value=count, allowed="0 or more")
         for name in ("rtt", "hostile"):
             object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
         if not self.rtt:
@@ -112,6 +120,11 @@ class Link:
                 ) from error
         if self.margin is not None and not 0 <= self.margin <= 50:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
+
+    @property
+    def full(self) -> int:
+        """Bytes of a full packet as its queue counts them."""
+        return FULL - HEADER if self.framing else FULL
 
     @property
     def ways(self) -> dict[str, str]:
@@ -145,6 +158,18 @@ class Link:
         return f"{rates}{framing}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
 
 
+_RATE = Argument((str,), "a rate such as 50mbit")
+_KINDS = {
+    **dict.fromkeys(("rate", "down", "up"), _RATE),
+    **dict.fromkeys(("bulk", "calls", "games"), NUMBER),
+    "margin": Argument((Real,), "0 to 50 %", (bool,)),
+    "framing": Argument((str,), "text such as pppoe-ptm"),
+    "transport": Argument((str,), "text such as cubic"),
+    "buffer": Argument((str,), "a size such as 1000p or 250kB"),
+    "ecn": FLAG,
+}
+"""The types of a link's fields but ``rtt`` and ``hostile``."""
+
 _LINES = {
     **dict.fromkeys(("adsl", "dsl"), "ADSL has pppoe-llcsnap or overhead 44 atm"),
     **dict.fromkeys(("vdsl", "vdsl2"), "VDSL has pppoe-ptm or bridged-ptm"),
@@ -175,7 +200,14 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     begin = f"0s..{duration_text(min(1.0, seconds(warmup, 'warmup')))}"
     place = {"from": nodes, "to": ["sink"], "start": begin}
     today = tcp.preset("linux", link.transport)
-    full = f"{1514 - HEADER if link.framing else 1514}B"
+    full = f"{link.full}B"
+    if not link.buffer.endswith("p") and size_bytes(link.buffer, "buffer") < link.full:
+        raise InputError(
+            "a full packet has no room",
+            key="buffer",
+            value=link.buffer,
+            allowed=f"{link.full}B or more, or packets as in 1000p",
+        )
     call, game = (_framed(each) if link.framing else each for each in (CALL, GAME))
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.study.advice.advise import HEADER
+from bluewater.study.advice.advise import FULL, HEADER
 from bluewater.units import bits_per_second, size_bytes
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ BOXES: Mapping[str, tuple[str, ...]] = {
 ``tc`` of iproute2 from 6.18 on. Linux's adaptive RED is left out: it has other thresholds than ours
 and is not gentle."""
 
-_LENGTH = 1514
-"""Bytes of a full packet."""
-_MEMORY = 2 * _LENGTH
+_MEMORY = 2 * FULL
 """Kernel memory of a full packet, by the rule of thumb of Linux's DualPI2 (twice its length). CAKE
 limits memory; how much a packet takes depends on the driver."""
 
@@ -221,7 +219,7 @@ _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
 """The smallest buffer in packets that ``tc`` accepts: SFQ's limit must exceed 1, CHOKe's the upper
 threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
-_MOST = {"red": 5 * 2**28 // _LENGTH, "cake": (2**32 - 1) // _MEMORY}
+_MOST = {"red": 5 * 2**28 // FULL, "cake": (2**32 - 1) // _MEMORY}
 """The largest buffer in packets that ``tc`` accepts: RED's thresholds, a fifth of it apart, must be
 less than 2^28 bytes apart, and CAKE's memory limit has 32 bits."""
 _NAT = "nat"
@@ -241,7 +239,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
         what = f"cake bandwidth {rate} diffserv3 {_NAT} memlimit {packets * _MEMORY}"
         what += f" {link.framing}" if link.framing else ""
         return [clear, f"tc qdisc add dev {interface} root {what}"]
-    room = packets * _LENGTH
+    room = packets * FULL
     what = _TC[name].format(
         packets=packets, bytes=room, codel=_typed_codel(rate),
         bandwidth=rate if bits_per_second(rate) <= _FASTEST * 1000 else f"{_FASTEST}kbit",
@@ -252,7 +250,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
         *since,
         clear,
         f"tc qdisc add dev {interface} root handle 1:{_stab(link, interface)} htb default 1",
-        f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
+        f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {FULL}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
 
@@ -376,7 +374,7 @@ def _kbit(rate: str) -> int:
 def _packets(buffer: str) -> int:
     """A buffer in full packets."""
     packets = re.fullmatch(r"(\d+)p", buffer)
-    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // _LENGTH)
+    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // FULL)
     if room < 1:
         raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
     return room
