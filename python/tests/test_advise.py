@@ -442,6 +442,77 @@ def test_framing_counts_from_the_ip_packet_on() -> None:
             assert "docsis" in " ".join(commands("cake", link, box, name))
 
 
+HOWTO = Path(__file__).parents[2] / "docs/howto.md"
+
+
+def test_the_page_s_figure_of_both_ways_at_once() -> None:
+    """The link of one direction, with acknowledgements of the other direction and without."""
+    wide = {"rate": "1gbit", "delay": "0ms"}
+    bulk = {"transport": "cubic", "preset": "linux", "start": "0s..1s", "ecn": True, "flows": 8}
+    adsl = {"delay": "0ms", "framing": "overhead 44 atm", "duplex": False}
+    slow = settings("fq-codel", "linux", "760kbit")["queue.0.params"]
+    made: dict[str, Any] = {
+        "duration": "30s", "warmup": "10s",
+        "link": [
+            {"from": "far", "to": "S", **wide, "delay": "10ms"},
+            {"from": "S", "to": "R", "rate": "7200kbit", **adsl},
+            {"from": "R", "to": "S", "rate": "760kbit", **adsl},
+            {"from": "R", "to": "home", **wide},
+        ],
+        "queue": [
+            {"link": "S->R", "aqm": "fq-codel", "buffer": "1000p", "params": {"preset": "linux"}},
+            {"link": "R->S", "aqm": "fq-codel", "buffer": "1000p", "params": slow},
+        ],
+    }  # fmt: skip
+    up = {"name": "up", "from": ["home"], "to": ["far"], **bulk}
+    down = {"name": "down", "from": ["far"], "to": ["home"], **bulk}
+    found = []
+    for traffic in ([up], [up, down]):
+        flows = bluewater.run({**made, "traffic": traffic}).flows
+        found.append(float(flows.filter(flows["group"] == "up")["goodput_bps"].sum()) / 1e6)
+    told = re.search(r"get ([\d.]+) Mb/s alone, and ([\d.]+) Mb/s beside", HOWTO.read_text())
+    assert told
+    assert found == pytest.approx([float(each) for each in told.groups()], rel=0.02)
+
+
+def test_the_page_s_figure_of_a_rate_that_varies() -> None:
+    varies = {"rate_trace": {"model": "cellular", "mean": "30mbit"}}
+    made = {
+        "duration": "60s", "warmup": "10s",
+        "link": [
+            {"from": "far", "to": "R", "rate": "27mbit", "delay": "30ms"},
+            {"from": "R", "to": "home", "rate": "30mbit", "delay": "0ms", **varies},
+        ],
+        "queue": [
+            {"link": "far->R", "aqm": "cake", "buffer": "1000p"},
+            {"link": "R->home", "aqm": "droptail", "buffer": "1000p"},
+        ],
+        "traffic": [
+            {"from": ["far"], "to": ["home"], "flows": 8, "transport": "cubic", "preset": "linux",
+             "start": "0s..1s"},
+        ],
+    }  # fmt: skip
+    modem = bluewater.run(made).queues.to_dicts()[1]
+    told = re.search(r"percentile of ([\d.]+) s in its own queue", HOWTO.read_text())
+    assert told
+    assert modem["delay_p99_s"] == pytest.approx(float(told[1]), rel=0.02)
+
+
+def test_a_long_work_is_announced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("here the runs would begin")
+
+    monkeypatch.setattr(bluewater.lab, "advise", refuse)
+    for wish, told in (
+        (["--rate", "10gbit"], True),
+        (["--down", "50mbit", "--up", "10mbit"], False),
+    ):
+        found = CliRunner().invoke(app, ["advise", *wish])
+        assert "the runs would begin" in found.stderr
+        assert ("million packets" in found.stderr) == told
+        assert ("--duration 3s" in found.stderr) == told
+
+
 @pytest.mark.parametrize("name", candidates("linux"))
 def test_ptm_comes_off_the_rate_where_only_cake_can_count_it(name: str) -> None:
     """A shaper at the line's rate sent 1.6 % more than a VDSL modem can."""
@@ -512,6 +583,9 @@ def test_a_rate_below_the_link_s_is_said_where_it_is(
     short = ["--bulk", "1", "--duration", "4s", "--reps", "2", "--out", str(tmp_path)]
     found = CliRunner().invoke(app, ["advise", *short, "--box", *wish])
     assert found.exit_code == 0, found.output
+    said = " ".join(found.stderr.split())
+    assert "the simulated rate is fixed" in said
+    assert ("each direction is alone" in said) == ("--down" in wish)
     assert ("shape below the link's rate" in found.stderr) == below
     assert not below or "4500kbit of 5mbit down)" in found.stderr
     assert ("64/65" in found.stderr) == (ptm and "Advice: cake" not in found.stdout)

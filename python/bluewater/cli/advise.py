@@ -15,13 +15,21 @@ from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.advice.advise import Link, reasons
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, check_interface, commands, shaper
+from bluewater.study.advice.advise import FULL, Link, reasons
+from bluewater.study.advice.boxes import (
+    BOXES,
+    LEFT_OUT,
+    around,
+    candidates,
+    check_interface,
+    commands,
+    shaper,
+)
 from bluewater.study.comparison.delays import table as delay_table
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.tcp import TCPS
-from bluewater.text import measured, other, sided
-from bluewater.units import bits_per_second
+from bluewater.text import measured, number, other, sided
+from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
 
 _USUAL = ("linux", 5, "30s")
 """Box, seeds, and length of a run."""
+_MANY = 2e8
+"""From so many packets on, which take about a minute, a note says so at once."""
 
 
 def add(app: typer.Typer) -> None:
@@ -113,6 +123,12 @@ def advise(
         _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
         transport, calls, games, tuple(hostile or ()), ecn, buffer,
     )  # fmt: skip
+    if (packets := _packets(link, box, reps, duration)) > _MANY:
+        tenth = duration_text(seconds(duration) / 10)
+        note(
+            f"note: this simulates about {number(packets / 1e6)} million packets, which takes "
+            f"minutes; --duration {tenth} takes a tenth of that"
+        )
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
     )
@@ -171,6 +187,12 @@ def advise(
         out.print(str(drawn.resolve()), soft_wrap=True)
 
 
+def _packets(link: Link, box: str, reps: int, duration: str) -> float:
+    """About how many packets the candidates' runs send in all."""
+    rate = sum(bits_per_second(link.shaped(way)) for way in link.ways)
+    return rate / (8 * FULL) * seconds(duration, "duration") * reps * len(candidates(box))
+
+
 def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
     """What to know of the candidates, and of the rates in the commands."""
     if box == "bluewater":
@@ -190,6 +212,11 @@ def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
             f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
             "64/65 of the rate"
         )
+    alone = ", and each direction is alone, without acknowledgements of the other"
+    yield (
+        f"the simulated rate is fixed{alone if len(link.ways) > 1 else ''}; where the rate varies "
+        "(LTE, satellite) packets also wait in the modem"
+    )
 
 
 def _listed(head: str, lines: Sequence[str]) -> None:
