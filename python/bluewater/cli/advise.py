@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _USUAL = ("linux", 5, "30s")
 """Box, seeds, and length of a run."""
 _MANY = 2e8
-"""From so many packets on, which take about a minute, a note says so at once."""
+"""From so many packets on, a minute or more of work, a note says so at once."""
 
 
 def add(app: typer.Typer) -> None:
@@ -126,8 +126,8 @@ def advise(
     if (packets := _packets(link, box, reps, duration)) > _MANY:
         tenth = duration_text(seconds(duration) / 10)
         note(
-            f"note: this simulates about {number(packets / 1e6)} million packets, which takes "
-            f"minutes; --duration {tenth} takes a tenth of that"
+            f"note: this simulates about {number(packets / 1e6)} million packets, which may "
+            f"take minutes; --duration {tenth} takes a tenth of that"
         )
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
@@ -202,7 +202,7 @@ def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
         for way, rate in link.ways.items()
         if bits_per_second(link.shaped(way)) < bits_per_second(rate)
     ]
-    if below:
+    if below and box != "docsis":
         yield (
             f"the commands shape below the link's rate ({', '.join(below)}), so that packets wait "
             "here and not in a modem; without a modem use --margin 0"
@@ -212,11 +212,10 @@ def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
             f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
             "64/65 of the rate"
         )
-    alone = ", and each direction is alone, without acknowledgements of the other"
-    yield (
-        f"the simulated rate is fixed{alone if len(link.ways) > 1 else ''}; where the rate varies "
-        "(LTE, satellite) packets also wait in the modem"
-    )
+    if len(link.ways) > 1:
+        yield "each direction is simulated alone, without the acknowledgements of the other"
+    if box != "docsis":
+        yield "where the link's rate varies (LTE, satellite), packets also wait in the modem"
 
 
 def _listed(head: str, lines: Sequence[str]) -> None:

@@ -63,7 +63,7 @@ class Link:
         down: Its rate towards its users.
         up: Its rate away from them.
         margin: How far below the link's rate a box shapes, in %. By default 10 down and 5 up, so
-            that packets wait in the box's queue and not in a modem behind it.
+            that packets wait in the box's queue and not in a modem behind it; 0 in a DOCSIS modem.
         framing: Overhead of packets on the wire, as ``tc cake`` writes it: ``pppoe-ptm``,
             ``docsis``, ``overhead 44 atm``; empty for none.
         rtt: Round-trip times without queueing; flows are spread over them.
