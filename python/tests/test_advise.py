@@ -9,6 +9,7 @@ from csv import DictReader
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.text import Text
 from typer.testing import CliRunner
@@ -17,8 +18,27 @@ import bluewater
 from bluewater.cli import app
 from bluewater.errors import InputError
 from bluewater.plots import advise as plots
-from bluewater.study.advice.advise import Link, Measured, Ranked, rank, reasons, scenario
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, candidates, commands, settings
+from bluewater.study.advice.advise import (
+    CALL,
+    GAME,
+    Link,
+    Measured,
+    Ranked,
+    needed,
+    rank,
+    reasons,
+    scenario,
+)
+from bluewater.study.advice.boxes import (
+    BOXES,
+    LEFT_OUT,
+    around,
+    candidates,
+    commands,
+    fitted,
+    settings,
+    simulated,
+)
 from bluewater.units import bits_per_second
 
 LINKS = {
@@ -423,6 +443,155 @@ def test_framing_counts_from_the_ip_packet_on() -> None:
             assert "docsis" in " ".join(commands("cake", link, box, name))
 
 
+HOWTO = Path(__file__).parents[2] / "docs/howto.md"
+
+
+def test_the_page_s_figure_of_both_ways_at_once() -> None:
+    """The link of one direction, with acknowledgements of the other direction and without."""
+    wide = {"rate": "1gbit", "delay": "0ms"}
+    bulk = {"transport": "cubic", "preset": "linux", "start": "0s..1s", "ecn": True, "flows": 8}
+    adsl = {"delay": "0ms", "framing": "overhead 44 atm", "duplex": False}
+    slow = settings("fq-codel", "linux", "760kbit")["queue.0.params"]
+    made: dict[str, Any] = {
+        "duration": "30s", "warmup": "10s",
+        "link": [
+            {"from": "far", "to": "S", **wide, "delay": "10ms"},
+            {"from": "S", "to": "R", "rate": "7200kbit", **adsl},
+            {"from": "R", "to": "S", "rate": "760kbit", **adsl},
+            {"from": "R", "to": "home", **wide},
+        ],
+        "queue": [
+            {"link": "S->R", "aqm": "fq-codel", "buffer": "1000p", "params": {"preset": "linux"}},
+            {"link": "R->S", "aqm": "fq-codel", "buffer": "1000p", "params": slow},
+        ],
+    }  # fmt: skip
+    up = {"name": "up", "from": ["home"], "to": ["far"], **bulk}
+    down = {"name": "down", "from": ["far"], "to": ["home"], **bulk}
+    found = []
+    for traffic in ([up], [up, down]):
+        flows = bluewater.run({**made, "traffic": traffic}).flows
+        found.append(float(flows.filter(flows["group"] == "up")["goodput_bps"].sum()) / 1e6)
+    told = re.search(r"get ([\d.]+) Mb/s alone, and ([\d.]+) Mb/s beside", HOWTO.read_text())
+    assert told
+    assert found == pytest.approx([float(each) for each in told.groups()], rel=0.02)
+
+
+def test_the_page_s_figure_of_a_rate_that_varies() -> None:
+    varies = {"rate_trace": {"model": "cellular", "mean": "30mbit"}}
+    made = {
+        "duration": "60s", "warmup": "10s",
+        "link": [
+            {"from": "far", "to": "R", "rate": "27mbit", "delay": "30ms"},
+            {"from": "R", "to": "home", "rate": "30mbit", "delay": "0ms", **varies},
+        ],
+        "queue": [
+            {"link": "far->R", "aqm": "cake", "buffer": "1000p"},
+            {"link": "R->home", "aqm": "droptail", "buffer": "1000p"},
+        ],
+        "traffic": [
+            {"from": ["far"], "to": ["home"], "flows": 8, "transport": "cubic", "preset": "linux",
+             "start": "0s..1s"},
+        ],
+    }  # fmt: skip
+    modem = bluewater.run(made).queues.to_dicts()[1]
+    told = re.search(r"percentile of ([\d.]+) s in its own queue", HOWTO.read_text())
+    assert told
+    assert modem["delay_p99_s"] == pytest.approx(float(told[1]), rel=0.02)
+
+
+def test_a_long_work_is_announced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("here the runs would begin")
+
+    monkeypatch.setattr(bluewater.lab, "advise", refuse)
+    for wish, told in (
+        (["--rate", "10gbit"], True),
+        (["--down", "50mbit", "--up", "10mbit"], False),
+    ):
+        found = CliRunner().invoke(app, ["advise", *wish])
+        assert "the runs would begin" in found.stderr
+        assert ("million packets" in found.stderr) == told
+        assert ("--duration 3s" in found.stderr) == told
+
+
+@pytest.mark.parametrize("name", candidates("linux"))
+def test_ptm_comes_off_the_rate_where_only_cake_can_count_it(name: str) -> None:
+    """A shaper at the line's rate sent 1.6 % more than a VDSL modem can."""
+    link = Link(down="50mbit", up="10mbit", framing="pppoe-ptm", margin=0)
+    for way, kbit_ in (("down", 49_230), ("up", 9_846)):
+        told = simulated(name, link, way, "linux")
+        lines = [line for line in commands(name, link, "linux") if "tc " in line]
+        if name == "cake":
+            assert told == settings(name, "linux", link.shaped(way))
+            assert any("bandwidth 10000kbit" in line and "pppoe-ptm" in line for line in lines)
+            continue
+        assert told["link.2.rate"] == f"{kbit_}kbit"
+        assert told["link.2.framing"] == "overhead 30 mpu 0"
+        assert any(f"htb rate {kbit_}kbit" in line for line in lines)
+        assert any(f"stab overhead {30 - 14} mpu 0 htb" in line for line in lines)
+    if name in candidates("openwrt"):
+        section = uci(commands(name, link, "openwrt", "wan"))
+        wanted = ("50000", "10000") if name == "cake" else ("49230", "9846")
+        assert (section["download"], section["upload"]) == wanted
+    assert simulated(name, link, "up", "bluewater") == {"queue.0.aqm": name}  # counts it itself
+
+
+def test_no_queue_forms_in_a_vdsl_modem_behind_the_box() -> None:
+    link = Link("10mbit", framing="pppoe-ptm", margin=0, bulk=4, calls=0, games=0)
+    made = scenario(link, "10s", "2s")
+    told = simulated("fq-codel", link, "", "linux")
+    *before, box, last = made["link"]
+    box |= {"rate": told["link.2.rate"], "framing": told["link.2.framing"]}
+    modem = {"from": "S", "to": "M", "rate": "10mbit", "delay": "0s", "framing": "pppoe-ptm"}
+    made["link"] = [*before, box, modem, last | {"from": "M"}]
+    made["queue"] = [
+        {"link": "R->S", "aqm": "fq-codel", "buffer": "1000p"},
+        {"link": "S->M", "aqm": "droptail", "buffer": "1000p"},
+    ]
+    here, there = bluewater.run(made).queues.to_dicts()
+    assert here["throughput_bps"] > 9e6
+    assert there["delay_p99_s"] < 0.002 < here["delay_p99_s"]
+
+
+def test_incoming_packets_keep_cake_s_tins_on_openwrt() -> None:
+    """By default sqm-scripts' layer_cake adds ``besteffort wash`` to the way down."""
+    section = uci(commands("cake", Link(down="50mbit", up="10mbit"), "openwrt", "wan"))
+    assert (section["squash_dscp"], section["squash_ingress"]) == ("0", "0")
+
+
+def test_a_modem_that_runs_the_queue_has_no_margin(tmp_path: Path) -> None:
+    wish: dict[str, Any] = {"reps": 2, "duration": "1s", "progress": False, "out": tmp_path}
+    home = Link(down="5mbit", up="1mbit")
+    made = bluewater.advise(home, "docsis", **wish)
+    assert [made.link.shaped(way) for way in made.link.ways] == ["5000kbit", "1000kbit"]
+    assert fitted(Link(margin=3), "docsis").margin == 3
+    assert fitted(home, "linux") == home
+
+
+@pytest.mark.parametrize(
+    ("wish", "below", "ptm"),
+    [
+        (["docsis", "--rate", "5mbit", "--margin", "0"], False, False),
+        (["openwrt", "--rate", "1kbit"], False, False),
+        (["docsis", "--down", "5mbit", "--up", "2mbit"], False, False),
+        (["openwrt", "--rate", "5mbit", "--margin", "0", "--framing", "pppoe-ptm"], False, True),
+        (["openwrt", "--down", "5mbit", "--up", "1kbit"], True, False),
+    ],
+)
+def test_a_rate_below_the_link_s_is_said_where_it_is(
+    wish: list[str], below: bool, ptm: bool, tmp_path: Path
+) -> None:
+    short = ["--bulk", "1", "--duration", "4s", "--reps", "2", "--out", str(tmp_path)]
+    found = CliRunner().invoke(app, ["advise", *short, "--box", *wish])
+    assert found.exit_code == 0, found.output
+    said = " ".join(found.stderr.split())
+    assert ("modem" in said) == ("docsis" not in wish)  # it is the modem
+    assert ("each direction is simulated alone" in said) == ("--down" in wish)
+    assert ("shape below the link's rate" in found.stderr) == below
+    assert not below or "4500kbit of 5mbit down)" in found.stderr
+    assert ("64/65" in found.stderr) == (ptm and "Advice: cake" not in found.stdout)
+
+
 IPROUTE = shutil.which("tc") and shutil.which("unshare")
 
 
@@ -502,7 +671,7 @@ def test_tables_pictures_and_lines_name_one_winner(home: str, tmp_path: Path) ->
 def test_names_in_the_picture_cover_neither_one_another_nor_points() -> None:
     """Twenty candidates in one corner, and one far away."""
     near = {
-        f"candidate-{k}": [Measured(49e6 + 1e4 * (k % 5), 1.0, 0.01 + 2e-4 * k, 0.0, -k)] * 2
+        f"candidate-{k}": [Measured(49e6 + 1e4 * (k % 5), 1.0, 0.01 + 2e-4 * k, k / 500, -k)] * 2
         for k in range(20)
     }
     ranked = ranked_of({**near, "far": [Measured(20e6, 0.5, 0.2, 0.0, -30)] * 2})
@@ -535,15 +704,47 @@ def test_ticks_are_numbers() -> None:
         assert not [text for text in every if "$" in text or "\\" in text]
 
 
-def test_the_front_is_what_nobody_surpasses() -> None:
-    points = [(1.0, 40.0), (2.0, 50.0), (3.0, 45.0), (4.0, 50.1), (0.5, 30.0), (6.0, 60.0)]
-    assert plots.front(points) == [(0.5, 30.0), (1.0, 40.0), (2.0, 50.0), (6.0, 60.0)]
+def test_the_picture_names_the_table_s_winner_and_shows_what_loses_calls() -> None:
+    """The last of a table had the best throughput, and was on a line through the best points."""
+    runs = {
+        "codel": Measured(6.52e5, 0.7, 0.161, 1.0, -200),
+        "near": Measured(4.4e5, 1.0, 0.1, 0.009, -5.01),
+        "sfq": Measured(4.3e5, 1.0, 0.2, 0.286, -5),
+        "pie": Measured(4.5e5, 0.9, 0.05, 0.01, -6),
+    }
+    ranked = ranked_of({name: [each] * 2 for name, each in runs.items()})
+    axes = plots.figure(ranked, "a title").axes[0]
+    lines = {str(each.get_label()): each for each in axes.get_lines()}
+    (ring,) = (each for label, each in lines.items() if label.startswith("advice"))
+    best = runs[ranked[0].name]
+    assert ranked[0].name == "sfq"
+    assert np.asarray(ring.get_xydata())[0] == pytest.approx([200, best.throughput / 1e6])
+    assert not any("front" in label for label in lines)
+    names = [each.get_text() for each in axes.texts]
+    assert names == ["sfq, loses 28.6 %", "near", "pie, loses 1 %", "codel, loses 100 %"]
+    hollow = {
+        round(float(points[0][1]), 3): each.get_markerfacecolor() == "white"
+        for each in axes.get_lines()
+        if len(points := np.asarray(each.get_xydata())) == 1 and each is not ring
+    }
+    told = {round(each.throughput / 1e6, 3): each.loss >= 0.01 for each in runs.values()}
+    assert hollow == told
 
 
-@pytest.mark.parametrize("interface", ["", "eth0; rm -rf /", "-x", "much-too-long-a-name"])
-def test_an_interface_has_a_name(interface: str) -> None:
-    with pytest.raises(InputError, match="interface"):
+@pytest.mark.parametrize(
+    ("interface", "hint"),
+    [
+        ("", None), ("eth0; rm -rf /", None), ("-x", None), ("much-too-long-a-name", None),
+        ("eth0:1", None), ("eth0.2@eth0", "eth0.2"), ("veth@if5", "veth"),
+    ],
+)  # fmt: skip
+def test_an_interface_has_a_name(interface: str, hint: str | None) -> None:
+    with pytest.raises(InputError, match="interface") as raised:
         commands("cake", Link(), "linux", interface)
+    assert (hint or "") in (raised.value.hint or "")
+    assert bool(raised.value.hint) == bool(hint)
+    found = CliRunner().invoke(app, ["advise", "--rate", "10gbit", f"--interface={interface}"])
+    assert found.exit_code == 2  # at once, and not behind the runs
 
 
 def test_more_than_the_link_has_is_said() -> None:
@@ -563,6 +764,67 @@ def test_a_share_below_what_a_call_needs_is_said() -> None:
     assert "a call needs 85.6 kb/s and a game needs 72 kb/s" in said
     for enough in (Link(up="500kbit", bulk=1, calls=2, games=1), Link(up="1mbit", bulk=3, calls=3)):
         assert not any("equal share" in each for each in reasons(measured_, enough, "up"))
+
+
+@pytest.mark.parametrize("framing", ["", "overhead 44 atm", "pppoe-ptm", "docsis", "ethernet"])
+@pytest.mark.parametrize("kind", [CALL, GAME])
+def test_what_a_call_needs_is_what_its_link_carries(kind: dict[str, Any], framing: str) -> None:
+    """The simulated link is busy for as long as the computed rate on the wire says."""
+    one: dict[str, Any] = {"calls": 1, "games": 0} if kind is CALL else {"calls": 0, "games": 1}
+    made = scenario(Link("1mbit", framing=framing, bulk=1, **one), "60s", "10s")
+    made["traffic"] = made["traffic"][1:]
+    busy = float(bluewater.run(made).summary["utilisation"])
+    assert busy == pytest.approx(needed(kind, framing) / 1e6, rel=0.01)
+
+
+def test_shares_are_compared_with_needs_on_the_wire() -> None:
+    """A game takes 102 kb/s of ATM, more than a tenth of 760 kb/s."""
+    measured_ = ranked_of({"droptail": [measured(1, 1, 0)] * 2})
+    adsl: dict[str, Any] = {"up": "800kbit", "framing": "overhead 44 atm", "games": 1}
+    (said,) = (
+        each
+        for each in reasons(measured_, Link(bulk=9, calls=0, **adsl), "up")
+        if "equal share" in each
+    )
+    assert "each of 10 flows is 76 kb/s, and a game needs 102 kb/s on the wire" in said
+    for calls, told in ((5, False), (6, True)):  # each 127 kb/s, and the game, of 760
+        lines = reasons(measured_, Link(bulk=1, calls=calls, **adsl), "up")
+        assert any("alone need" in each for each in lines) == told
+    (said,) = (
+        each
+        for each in reasons(measured_, Link("1mbit", margin=50, calls=6))
+        if "alone need" in each
+    )
+    assert "500 kb/s" in said  # of the shaped rate
+
+
+@pytest.mark.parametrize(
+    ("wish", "allowed"),
+    [
+        ({"down": 50, "up": 10}, "a rate such as 50mbit"), ({"rate": 50}, "a rate such as 50mbit"),
+        ({"framing": 3}, "pppoe-ptm"), ({"transport": 1}, "cubic"), ({"buffer": 100}, "1000p"),
+        ({"bulk": "8"}, "whole number"), ({"bulk": 2.5}, "whole number"),
+        ({"calls": -1}, "0 or more"), ({"games": True}, "whole number"), ({"margin": "5"}, "50 %"),
+        ({"ecn": "yes"}, "True or False"),
+    ],
+)  # fmt: skip
+def test_a_field_of_a_wrong_type_is_refused(wish: dict[str, Any], allowed: str) -> None:
+    with pytest.raises(InputError) as raised:
+        bluewater.advise(**wish)
+    key, value = next(iter(wish.items()))
+    assert (raised.value.key, raised.value.value) == (key, value)
+    assert allowed in str(raised.value.allowed)
+
+
+@pytest.mark.parametrize(("buffer", "framing"), [("100B", ""), ("1513B", ""), ("1499B", "docsis")])
+def test_a_buffer_below_a_full_packet_is_refused(buffer: str, framing: str) -> None:
+    """The message was that the run is too short."""
+    with pytest.raises(InputError, match="a full packet has no room") as raised:
+        bluewater.advise(rate="20mbit", buffer=buffer, framing=framing)
+    assert raised.value.key == "buffer"
+    least = f"{int(buffer[:-1]) + 1 if buffer != '100B' else 1514}B"
+    assert least in str(raised.value.allowed)
+    scenario(Link(buffer=least, framing=framing), "9s", "3s")
 
 
 def test_silly_wishes(tmp_path: Path) -> None:

@@ -15,21 +15,32 @@ from bluewater.cli.options import Jobs, Json, On, Out, Shared
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
-from bluewater.study.advice.advise import Link, reasons
-from bluewater.study.advice.boxes import BOXES, LEFT_OUT, around, commands
+from bluewater.study.advice.advise import FULL, Link, reasons
+from bluewater.study.advice.boxes import (
+    BOXES,
+    LEFT_OUT,
+    around,
+    candidates,
+    check_interface,
+    commands,
+    shaper,
+)
 from bluewater.study.comparison.delays import table as delay_table
 from bluewater.study.execution.execute import HERE
 from bluewater.study.scenarios.tcp import TCPS
-from bluewater.text import measured, other, sided
+from bluewater.text import measured, number, other, sided
+from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bluewater.study.advice.advise import Ranked
 
 
 _USUAL = ("linux", 5, "30s")
 """Box, seeds, and length of a run."""
+_MANY = 2e8
+"""From so many packets on, a minute or more of work, a note says so at once."""
 
 
 def add(app: typer.Typer) -> None:
@@ -57,7 +68,7 @@ def advise(
         typer.Option(
             help="How much less than the link's rate the box shapes to, %; 0 only if no modem, "
             "queue or policer follows.",
-            show_default="10 down, else 5",
+            show_default="10 down, else 5; none in a docsis modem",
         ),
     ] = None,
     framing: Annotated[
@@ -107,13 +118,21 @@ def advise(
     less by under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that
     these seeds cannot tell.
     """
+    check_interface(interface)
     link = Link(
         _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
         transport, calls, games, tuple(hostile or ()), ecn, buffer,
     )  # fmt: skip
+    if (packets := _packets(link, box, reps, duration)) > _MANY:
+        tenth = duration_text(seconds(duration) / 10)
+        note(
+            f"note: this simulates about {number(packets / 1e6)} million packets, which may "
+            f"take minutes; --duration {tenth} takes a tenth of that"
+        )
     advice = lab.advise(
         link, box, reps=reps, duration=duration, jobs=jobs, on=on, share=share, out=out_
     )
+    link = advice.link
     for failure in advice.failures:
         note(f"left out: {failure.task.label}: {failure.reason}")
     if not advice.ranked:
@@ -144,9 +163,6 @@ def advise(
         return
     for way, ranked in advice.ways.items():
         show(_table(ranked, link, way))
-    if box == "bluewater":
-        for name, why_not in LEFT_OUT.items():
-            note(f"note: {name} is no candidate: it {why_not}")
     if unclear := sum(each.undecided for each in advice.ranked):
         note(f"note: {unclear} with ?: {reps} seeds cannot place them; try --reps {4 * reps}")
     out.print(f"\nAdvice: [bold]{best.name}[/bold]")
@@ -156,11 +172,8 @@ def advise(
     if undo:
         _listed("To undo it", undo)
         note(f"note: {first}")
-    typed = ", ".join(f"{link.shaped(way)} of {link.ways[way]} {way}".rstrip() for way in link.ways)
-    note(
-        f"note: the commands shape below the link's rate ({typed}), so that packets wait here and "
-        "not in a modem; without a modem use --margin 0"
-    )
+    for remark in _remarks(best.name, link, box):
+        note(f"note: {remark}")
     measured_delays = delay_table(advice.results)
     if delays:
         out.print()
@@ -172,6 +185,37 @@ def advise(
         beside = out_ / f"{name}-delays"
         drawn = waits.picture(link.title, measured_delays, beside)
         out.print(str(drawn.resolve()), soft_wrap=True)
+
+
+def _packets(link: Link, box: str, reps: int, duration: str) -> float:
+    """About how many packets the candidates' runs send in all."""
+    rate = sum(bits_per_second(link.shaped(way)) for way in link.ways)
+    return rate / (8 * FULL) * seconds(duration, "duration") * reps * len(candidates(box))
+
+
+def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
+    """What to know of the candidates, and of the rates in the commands."""
+    if box == "bluewater":
+        yield from (f"{left} is no candidate: it {why}" for left, why in LEFT_OUT.items())
+    below = [
+        f"{link.shaped(way)} of {rate} {way}".rstrip()
+        for way, rate in link.ways.items()
+        if bits_per_second(link.shaped(way)) < bits_per_second(rate)
+    ]
+    if below and box != "docsis":
+        yield (
+            f"the commands shape below the link's rate ({', '.join(below)}), so that packets wait "
+            "here and not in a modem; without a modem use --margin 0"
+        )
+    if any(shaper(name, link, way, box)[1] != link.framing for way in link.ways):
+        yield (
+            f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
+            "64/65 of the rate"
+        )
+    if len(link.ways) > 1:
+        yield "each direction is simulated alone, without the acknowledgements of the other"
+    if box != "docsis":
+        yield "where the link's rate varies (LTE, satellite), packets also wait in the modem"
 
 
 def _listed(head: str, lines: Sequence[str]) -> None:

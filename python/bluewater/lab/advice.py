@@ -13,7 +13,7 @@ from bluewater.lab.sweeps import carry_out
 from bluewater.results.store import Store
 from bluewater.study.advice.advise import Link, Measured, Ranked, rank
 from bluewater.study.advice.advise import scenario as scenario_for
-from bluewater.study.advice.boxes import candidates, settings
+from bluewater.study.advice.boxes import candidates, fitted, simulated
 from bluewater.study.execution.execute import HERE
 from bluewater.study.experiments.experiment import About, Experiment, Size
 from bluewater.study.scenarios.seeds import counted
@@ -105,22 +105,23 @@ def advise(
     if reps < 2:
         raise InputError("an interval needs two seeds", key="reps", value=reps, allowed="2 or more")
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
-    chosen = with_fields(link or Link(), keys, "advise()")
+    names = candidates(box)
+    chosen = fitted(with_fields(link or Link(), keys, "advise()"), box)
     if not seconds(duration, "duration"):
         raise InputError("not allowed", key="duration", value=duration, allowed="more than 0s")
     warmup = duration_text(seconds(duration, "duration") / 3)
-    names = candidates(box)
     size = Size("given", seeds, {}, {})
     store = Store(Path(out) / "runs", share)
 
-    def simulated(rate: str) -> Sweep:
-        axes = (Axis("aqm", tuple(Point(name, settings(name, box, rate)) for name in names)),)
-        base = scenario_for(chosen, duration, warmup, rate)
-        made = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
-        return carry_out(made, size, jobs, store, progress, on)
+    def made(way: str) -> Sweep:
+        points = tuple(Point(name, simulated(name, chosen, way, box)) for name in names)
+        axes = (Axis("aqm", points),)
+        base = scenario_for(chosen, duration, warmup, chosen.shaped(way))
+        plan = Experiment("advise", "advise", chosen.title, About(), base, axes, {}, (), ())
+        return carry_out(plan, size, jobs, store, progress, on)
 
     try:
-        found = {way: simulated(chosen.shaped(way)) for way in chosen.ways}
+        found = {way: made(way) for way in chosen.ways}
     except InputError as error:
         if error.key != "queue[0].buffer":
             raise

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
@@ -14,6 +16,7 @@ from bluewater.plots.draw import Drawable, Picture, set_scale
 from bluewater.plots.files import save
 from bluewater.plots.style import INK, RC
 from bluewater.study.experiments.plot import Scale
+from bluewater.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 
 _SHORTEST = 1e-2
 """The axis of delays is logarithmic: shorter delays are drawn at this one, ms."""
-_SAME = 1.005
-"""Throughputs that differ by at most this share count as equal."""
+_LOSES = 0.01
+"""From this loss on, which costs as much as a tenth of the throughput, a marker is hollow."""
 _SIZE = 7.0
 """Size of a candidate's marker, in points."""
 
@@ -35,8 +38,9 @@ _SIZE = 7.0
 def figure(ranked: Sequence[Ranked], title: str) -> Figure:
     """Draws a point per candidate, means with 95 % intervals; up and to the left is better.
 
-    The best candidate and those as good, by the table, have bold names. The line is the Pareto
-    front of throughput and delay; throughputs within 0.5 % count as equal.
+    The ring marks the first of the table, and those as good have bold names. A hollow marker loses
+    1 % of calls and games or more (without them, of the bulk flows' packets), and its name says how
+    much. The table ranks by more than the two axes, so there is no line along the best points.
     """
     with mpl.rc_context(RC):
         made = Picture(figsize=(9, 6), layout="constrained")
@@ -44,16 +48,21 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
         axes = made.subplots()
         points = _points(ranked)
         _intervals(axes, ranked)
-        fairness = [each.means.jain for each in ranked]
-        seen = axes.scatter(
-            [x for x, _ in points], [y for _, y in points], c=fairness, cmap="viridis",
-            vmin=min(0.5, *fairness), vmax=1, s=_SIZE**2, edgecolors=INK, linewidths=0.8, zorder=3,
-        )  # fmt: skip
-        made.colorbar(seen, ax=axes, label="Fairness (Jain's index)", pad=0.02)
+        least = min(0.5, *(each.means.jain for each in ranked))
+        scale = Normalize(least, 1)
+        made.colorbar(
+            ScalarMappable(scale, "viridis"), ax=axes, label="Fairness (Jain's index)", pad=0.02
+        )
+        for each, point in zip(ranked, points, strict=True):
+            colour = mpl.colormaps["viridis"](scale(each.means.jain))
+            inside, edge, width = ("white", colour, 2) if _loses(each) else (colour, INK, 0.8)
+            axes.plot(*point, "o", ms=_SIZE, mfc=inside, mec=edge, mew=width, zorder=3)
         axes.plot(
             *points[0], "o", ms=_SIZE + 7, mfc="none", mec="#b3261e", mew=1.6, zorder=4, ls="",
             label="advice; as good ones have bold names",
         )  # fmt: skip
+        axes.plot([], [], "o", ms=_SIZE, mfc="white", mec=INK, mew=2, ls="",
+                  label="loses 1 % or more, of calls and games if there are any")  # fmt: skip
         axes.set_xlabel("Delay in the queue, 99 %, of calls and games if there are any (ms)")
         axes.set_ylabel("Throughput of bulk flows (Mb/s)")
         delays, rates = zip(*points, strict=True)
@@ -62,30 +71,24 @@ def figure(ranked: Sequence[Ranked], title: str) -> Figure:
         spread = max(max(rates) - min(rates), 0.05 * max(rates))
         bottom = min(rates) - 0.15 * spread
         axes.set_ylim(bottom, max(rates) + 0.15 * spread)
-        along = front(points)
-        ends = [(along[0][0], bottom), *along, (max(delays) * 2, along[-1][1])]
-        axes.plot(
-            *zip(*ends, strict=True), color=INK, lw=1.2, ls="--", zorder=2, drawstyle="steps-post",
-            label="Pareto front of throughput and delay",
-        )  # fmt: skip
         made.legend(loc="outside lower left", ncols=2, fontsize=8.5)
         _names(made, axes, ranked, points)
     return made
-
-
-def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The Pareto front of (delay, throughput)."""
-    kept: list[tuple[float, float]] = []
-    for point in sorted(points, key=lambda each: (each[0], -each[1])):
-        if not kept or point[1] > kept[-1][1] * _SAME:
-            kept.append(point)
-    return kept
 
 
 def _points(ranked: Sequence[Ranked]) -> list[tuple[float, float]]:
     return [
         (max(each.means.delay * 1e3, _SHORTEST), each.means.throughput * 1e-6) for each in ranked
     ]
+
+
+def _loses(each: Ranked) -> bool:
+    return each.means.loss >= _LOSES
+
+
+def _told(each: Ranked) -> str:
+    """A candidate's name, with its loss where it has some."""
+    return f"{each.name}, loses {percent(each.means.loss)}" if _loses(each) else each.name
 
 
 def _intervals(axes: Axes, ranked: Sequence[Ranked]) -> None:
@@ -113,7 +116,7 @@ def _names(
         if n == 0 or each.as_good:
             style["fontweight"] = "bold"
         name = axes.annotate(
-            each.name, point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",
+            _told(each), point, xytext=(0, 0), textcoords="offset points", ha="center", va="center",
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
             arrowprops={"arrowstyle": "-", "color": "#9aa5b1", "lw": 0.6, "shrinkB": 3}, **style,
         )  # fmt: skip

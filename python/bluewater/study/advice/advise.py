@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
-from bluewater.arguments import texts
+from bluewater.arguments import FLAG, NUMBER, Argument, texts
 from bluewater.errors import InputError
 from bluewater.results.aggregate import ends
 from bluewater.results.stats import Estimate, estimate
@@ -38,8 +39,9 @@ GAME: dict[str, Any] = {
     "transport": "cbr", "rate": "72kbit", "packet": "150B", "gaps": "uniform", "jitter": 0.2,
 }  # fmt: skip
 """A game: 60 packets a second."""
-HEADER = 14
-"""Bytes of the Ethernet header in these lengths. Framing counts from the IP packet on."""
+FULL, HEADER = 1514, 14
+"""Bytes of a full packet, and of the Ethernet header in these lengths. Framing counts from the IP
+packet on."""
 _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay with and without calls and games, s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
@@ -61,7 +63,7 @@ class Link:
         down: Its rate towards its users.
         up: Its rate away from them.
         margin: How far below the link's rate a box shapes, in %. By default 10 down and 5 up, so
-            that packets wait in the box's queue and not in a modem behind it.
+            that packets wait in the box's queue and not in a modem behind it; 0 in a DOCSIS modem.
         framing: Overhead of packets on the wire, as ``tc cake`` writes it: ``pppoe-ptm``,
             ``docsis``, ``overhead 44 atm``; empty for none.
         rtt: Round-trip times without queueing; flows are spread over them.
@@ -89,6 +91,12 @@ class Link:
     buffer: str = "1000p"
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if not (name == "margin" and self.margin is None):
+                kind.check(name, getattr(self, name), "a link")
+        for name in ("calls", "games"):
+            if (count := getattr(self, name)) < 0:
+                raise InputError("not a count", key=name, value=count, allowed="0 or more")
         for name in ("rtt", "hostile"):
             object.__setattr__(self, name, texts(name, getattr(self, name), "a link"))
         if not self.rtt:
@@ -114,17 +122,25 @@ class Link:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
 
     @property
+    def full(self) -> int:
+        """Bytes of a full packet as its queue counts them."""
+        return FULL - HEADER if self.framing else FULL
+
+    @property
     def ways(self) -> dict[str, str]:
         """The link's rate by direction; a single direction may have no name."""
         both = {"down": self.down, "up": self.up}
         return {way: rate for way, rate in both.items() if rate} or {"": self.rate}
 
-    def shaped(self, way: str) -> str:
-        """The rate that a box shapes to in a direction: ``margin`` below the link's."""
+    def shaped(self, way: str, share: float = 1) -> str:
+        """The rate that a box shapes to in a direction: ``margin`` below the link's.
+
+        A shaper that does not count all bytes on the wire gets a ``share`` of it.
+        """
         margin = self.margin
         if margin is None:
             margin = 10 if way == "down" else 5
-        kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5
+        kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5 * share
         return f"{math.floor(kbit)}kbit" if kbit >= 100 else f"{max(1000, round(kbit * 1e3))}bit"
 
     @property
@@ -141,6 +157,18 @@ class Link:
         framing = f", {self.framing}" if self.framing else ""
         return f"{rates}{framing}, {' and '.join(self.rtt)}, {self.buffer}: {', '.join(users)}"
 
+
+_RATE = Argument((str,), "a rate such as 50mbit")
+_KINDS = {
+    **dict.fromkeys(("rate", "down", "up"), _RATE),
+    **dict.fromkeys(("bulk", "calls", "games"), NUMBER),
+    "margin": Argument((Real,), "0 to 50 %", (bool,)),
+    "framing": Argument((str,), "text such as pppoe-ptm"),
+    "transport": Argument((str,), "text such as cubic"),
+    "buffer": Argument((str,), "a size such as 1000p or 250kB"),
+    "ecn": FLAG,
+}
+"""The types of a link's fields but ``rtt`` and ``hostile``."""
 
 _LINES = {
     **dict.fromkeys(("adsl", "dsl"), "ADSL has pppoe-llcsnap or overhead 44 atm"),
@@ -172,7 +200,14 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     begin = f"0s..{duration_text(min(1.0, seconds(warmup, 'warmup')))}"
     place = {"from": nodes, "to": ["sink"], "start": begin}
     today = tcp.preset("linux", link.transport)
-    full = f"{1514 - HEADER if link.framing else 1514}B"
+    full = f"{link.full}B"
+    if not link.buffer.endswith("p") and size_bytes(link.buffer, "buffer") < link.full:
+        raise InputError(
+            "a full packet has no room",
+            key="buffer",
+            value=link.buffer,
+            allowed=f"{link.full}B or more, or packets as in 1000p",
+        )
     call, game = (_framed(each) if link.framing else each for each in (CALL, GAME))
     groups = [
         {"name": "bulk", **place, "flows": link.bulk, "transport": link.transport, **today,
@@ -201,11 +236,29 @@ def scenario(link: Link, duration: str, warmup: str, rate: str = "") -> dict[str
     }
 
 
-def _framed(datagrams: dict[str, Any]) -> dict[str, Any]:
+def _framed(datagrams: Mapping[str, Any]) -> dict[str, Any]:
     """Datagrams without their Ethernet header, as many a second."""
     long = size_bytes(datagrams["packet"])
     rate = bits_per_second(datagrams["rate"]) * (long - HEADER) / long
     return {**datagrams, "packet": f"{long - HEADER}B", "rate": f"{rate:.0f}bit"}
+
+
+def needed(datagrams: Mapping[str, Any], framing: str) -> float:
+    """The rate of calls or games on the wire, bit/s: the link's rate and its shares count that."""
+    if not framing:
+        return bits_per_second(datagrams["rate"])
+    framed = _framed(datagrams)
+    long = size_bytes(framed["packet"])
+    return bits_per_second(framed["rate"]) * _on_wire(long, framing) / long
+
+
+def _on_wire(long: int, framing: str) -> int:
+    """Bytes that an IP packet takes on the wire."""
+    overhead, mpu, cells = _core.framing(framing)
+    whole = max(long + overhead, mpu, 1)
+    if cells == "atm":
+        return -(-whole // 48) * 53
+    return whole + (-(-whole // 64) if cells == "ptm" else 0)
 
 
 @dataclass(frozen=True)
@@ -371,16 +424,22 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
         ),
     ]
     needs = {
-        what: bits_per_second(kind["rate"])
+        what: needed(kind, link.framing)
         for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
         if count
     }
+    on_wire = " on the wire" if link.framing else ""
     flows = link.bulk + link.calls + link.games + len(link.hostile)
-    share = bits_per_second(link.shaped(way)) / flows
-    if link.calls * needs.get("call", 0) + link.games * needs.get("game", 0) > rate:
-        lines.append("calls and games alone need more than the link's rate: no queue can help")
+    shaped = bits_per_second(link.shaped(way))
+    share = shaped / flows
+    all_need = link.calls * needs.get("call", 0) + link.games * needs.get("game", 0)
+    if all_need > shaped:
+        lines.append(
+            f"calls and games alone need {show_rate(all_need)}{on_wire}, more than the link's "
+            f"shaped rate of {show_rate(shaped)}: no queue can help"
+        )
     elif poor := [
-        f"a {what} needs {show_rate(need)}" for what, need in needs.items() if need > share
+        f"a {what} needs {show_rate(need)}{on_wire}" for what, need in needs.items() if need > share
     ]:
         lines.append(
             f"an equal share for each of {flows} flows is {show_rate(share)}, and "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.errors import InputError, unknown
-from bluewater.study.advice.advise import HEADER
+from bluewater.study.advice.advise import FULL, HEADER
 from bluewater.units import bits_per_second, seconds, size_bytes
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ BOXES: Mapping[str, tuple[str, ...]] = {
 ``tc`` of iproute2 from 6.18 on. Linux's adaptive RED is left out: it has other thresholds than ours
 and is not gentle."""
 
-_LENGTH = 1514
-"""Bytes of a full packet."""
-_MEMORY = 2 * _LENGTH
+_MEMORY = 2 * FULL
 """Kernel memory of a full packet, by the rule of thumb of Linux's DualPI2 (twice its length). CAKE
 limits memory; how much a packet takes depends on the driver."""
 
@@ -55,7 +54,7 @@ def settings(name: str, box: str, rate: str) -> dict[str, Any]:
     """The scenario's settings for a discipline at a rate; a kernel's box gets the kernel's."""
     entry = next(entry for entry in _core.catalog()["aqms"] if entry["name"] == name)
     presets = {preset["name"] for preset in entry["presets"]}
-    if not box.startswith(("linux", "openwrt")) or "linux" not in presets:
+    if not _kernel(box) or "linux" not in presets:
         return {"queue.0.aqm": name}
     params = {"preset": "linux", **_BESIDE.get(name, {})}
     if name in _CODELS:
@@ -64,6 +63,38 @@ def settings(name: str, box: str, rate: str) -> dict[str, Any]:
             {"target": f"{target}us", "interval": f"{interval}us"} if target > _TARGET_US else {}
         )
     return {"queue.0.aqm": name, "queue.0.params": params}
+
+
+def fitted(link: Link, box: str) -> Link:
+    """The link as its box shapes it: by default without a margin in the modem itself."""
+    return replace(link, margin=0) if box == "docsis" and link.margin is None else link
+
+
+def simulated(name: str, link: Link, way: str, box: str) -> dict[str, Any]:
+    """The scenario's settings for a discipline in a direction, with its shaper's."""
+    rate, framing = shaper(name, link, way, box)
+    changed = {} if framing == link.framing else {"rate": rate, "framing": framing}
+    bottleneck = len(link.rtt)
+    return settings(name, box, rate) | {
+        f"link.{bottleneck}.{key}": value for key, value in changed.items()
+    }
+
+
+def shaper(name: str, link: Link, way: str, box: str) -> tuple[str, str]:
+    """The rate and framing by which a box shapes for a discipline.
+
+    CAKE and the gateway count PTM's byte for every 64 (64b/65b coding). A kernel's table of sizes
+    cannot (tc-stab(8)): that shaper gets 64/65 of the rate (tc-cake(8), "ptm").
+    """
+    if link.framing and name != "cake" and _kernel(box):
+        overhead, mpu, cells = _core.framing(link.framing)
+        if cells == "ptm":
+            return link.shaped(way, 64 / 65), f"overhead {overhead} mpu {mpu}"
+    return link.shaped(way), link.framing
+
+
+def _kernel(box: str) -> bool:
+    return box.startswith(("linux", "openwrt"))
 
 
 _CODELS = ("codel", "fq-codel")
@@ -87,18 +118,12 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
     Raises:
         InputError: The interface's name, the buffer or the box is invalid.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}", interface):
-        raise InputError(
-            "not a name of an interface",
-            key="interface",
-            value=interface,
-            allowed="as in eth0, pppoe-wan",
-        )
+    check_interface(interface)
     candidates(box)
     if box == "openwrt":
         return _sqm(name, link, interface)
     if box == "docsis":
-        note = "# modems run it themselves (RFC 8034); on a link between two interfaces:"
+        note = "# a modem runs it by itself (RFC 8034); to try it between two interfaces:"
         return [note, _gateway(name, link, interface)]
     if box == "bluewater":
         return [_gateway(name, link, interface)]
@@ -110,6 +135,24 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
             lines += _turned(interface, port)
         lines += _tc(name, link, way, port)
     return lines
+
+
+def check_interface(name: str) -> None:
+    """Refuses what is no name of an interface.
+
+    Raises:
+        InputError: The kernel would refuse the name, or it is not safe in a command.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", name):
+        return
+    own, at, _ = name.partition("@")
+    raise InputError(
+        "not a name of an interface",
+        key="interface",
+        value=name,
+        allowed="up to 15 letters, digits and . _ -, as in eth0, eth0.2, pppoe-wan",
+        hint=f"without what follows @ in `ip link`: {own}" if at and own else None,
+    )
 
 
 def around(lines: Sequence[str], link: Link, box: str, interface: str) -> tuple[str, list[str]]:
@@ -176,7 +219,7 @@ _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
 """The smallest buffer in packets that ``tc`` accepts: SFQ's limit must exceed 1, CHOKe's the upper
 threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
-_MOST = {"red": 5 * 2**28 // _LENGTH, "cake": (2**32 - 1) // _MEMORY}
+_MOST = {"red": 5 * 2**28 // FULL, "cake": (2**32 - 1) // _MEMORY}
 """The largest buffer in packets that ``tc`` accepts: RED's thresholds, a fifth of it apart, must be
 less than 2^28 bytes apart, and CAKE's memory limit has 32 bits."""
 _NAT = "nat"
@@ -188,7 +231,7 @@ It gives the transmission time for idle periods, at higher rates at most a quart
 
 
 def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
-    rate, packets = link.shaped(way), _packets(link.buffer)
+    (rate, _), packets = shaper(name, link, way, "linux"), _packets(link.buffer)
     clear = f"tc qdisc del dev {interface} root 2>/dev/null"
     if refused := _refused(name, packets):
         return [refused]
@@ -196,7 +239,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
         what = f"cake bandwidth {rate} diffserv3 {_NAT} memlimit {packets * _MEMORY}"
         what += f" {link.framing}" if link.framing else ""
         return [clear, f"tc qdisc add dev {interface} root {what}"]
-    room = packets * _LENGTH
+    room = packets * FULL
     what = _TC[name].format(
         packets=packets, bytes=room, codel=_typed_codel(rate),
         bandwidth=rate if bits_per_second(rate) <= _FASTEST * 1000 else f"{_FASTEST}kbit",
@@ -207,7 +250,7 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
         *since,
         clear,
         f"tc qdisc add dev {interface} root handle 1:{_stab(link, interface)} htb default 1",
-        f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {_LENGTH}",
+        f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {FULL}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
 
@@ -288,7 +331,8 @@ def _burst(low: int) -> int:
 def _sqm(name: str, link: Link, interface: str) -> list[str]:
     """Commands for OpenWrt's sqm-scripts: one section for both directions.
 
-    ``layer_cake`` has CAKE's three tins, as simulated; ``piece_of_cake`` has one. Without an
+    ``layer_cake`` has CAKE's three tins, as simulated, and ``piece_of_cake`` one. By default it
+    ignores and clears incoming DSCPs (``besteffort wash``), unless squash is off. Without an
     explicit target ``simplest`` sets CoDel's by the rate (:func:`_codel_us`).
     """
     if "" in link.ways:
@@ -298,7 +342,10 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
         return [refused]
     memory = f"{_NAT} memlimit {packets * _MEMORY}{f' {link.framing}' if link.framing else ''}"
     qdisc, script, *options = {
-        "cake": ("cake", "layer_cake", f"iqdisc_opts='{memory}'", f"eqdisc_opts='{memory}'"),
+        "cake": (
+            "cake", "layer_cake", "squash_dscp='0'", "squash_ingress='0'",
+            f"iqdisc_opts='{memory}'", f"eqdisc_opts='{memory}'",
+        ),
         "fq-codel": (
             "fq_codel", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'",
             "ingress_ecn='ECN'", "egress_ecn='ECN'",
@@ -315,7 +362,8 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     rates = []
     for way, key in (("down", "download"), ("up", "upload")):
         if way in link.ways:
-            rates.append(f"uci set {section}.{key}='{_kbit(link.shaped(way))}'")
+            rate, _ = shaper(name, link, way, "openwrt")
+            rates.append(f"uci set {section}.{key}='{_kbit(rate)}'")
         else:  # 0 leaves a direction alone; without it the scripts use their own rate
             rates.append(f"uci -q get {section}.{key} >/dev/null || uci set {section}.{key}='0'")
     return [
@@ -350,7 +398,7 @@ def _kbit(rate: str) -> int:
 def _packets(buffer: str) -> int:
     """A buffer in full packets."""
     packets = re.fullmatch(r"(\d+)p", buffer)
-    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // _LENGTH)
+    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // FULL)
     if room < 1:
         raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
     return room
