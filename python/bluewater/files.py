@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parent
 """The folder of this package."""
 
-_LISTED = "check the path; `bluewater list` shows the experiments that can be named instead"
+_LISTED = "check the path; `bluewater list` shows the experiments that `reproduce` can run"
 
 _FROM_IT = "write its output to a file first"
 
@@ -140,8 +140,26 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if number else str(error)
         raise InputError(
-            f"cannot read the file: {reason}", file=str(path), hint=hint, **where
+            f"cannot read the file: {reason}",
+            file=str(path),
+            hint=_meant(path) if hint == _LISTED else hint,
+            **where,
         ) from error
+
+
+def _meant(path: Path) -> str:
+    """The hint for a scenario that is not there: an experiment, a run's folder, or a run's key."""
+    if (PACKAGE / "experiments" / f"{path}.toml").is_file():
+        return f"`bluewater reproduce {path}` runs this experiment"
+    if (path / "scenario.toml").is_file():
+        return f"the folder of a run: `bluewater run {path / 'scenario.toml'}` runs its scenario"
+    if _KEY.fullmatch(str(path)):
+        folder = Path("results", "runs", path.name[:2], path.name)
+        return f"the key of a run, whose folder is {folder} below --out: its scenario.toml runs"
+    return _LISTED
+
+
+_KEY = re.compile("[0-9a-f]{32}")
 
 
 def read_stdin() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import NoReturn
 
 from bluewater import programs
@@ -38,6 +39,8 @@ def task(arguments: list[str]) -> list[str] | None:
     match arguments:
         case ["replay", *rest] if _TOLD_HERE & {word.partition("=")[0] for word in _own(rest)}:
             pass
+        case ["replay", file] if not file.startswith("-") and not _is_recording(file):
+            pass
         case ["shell" | "replay", *_]:
             return arguments
         case ["testbed", *rest] if not rest or rest[0].startswith("-"):
@@ -49,6 +52,14 @@ def task(arguments: list[str]) -> list[str] | None:
         case ["gateway", *rest]:
             return ["run", *rest]
     return None
+
+
+def _is_recording(file: str) -> bool:
+    """Whether it is one. Python refuses other files, without building the program first."""
+    try:
+        return programs.is_recording(Path(file))
+    except (OSError, ValueError):
+        return False
 
 
 def _own(words: list[str]) -> list[str]:

@@ -456,7 +456,12 @@ def text(own: type[Own] | str) -> tuple[str, str, str]:
         role = getattr(own, "role", "aqm")
         written = keys(own, role)
         return written["code"], written[role].split(":")[1], own.__name__
-    file, cls_name = split(own if own.lower().startswith(LANGUAGE) else f"{LANGUAGE}{own}", "aqm")
+    try:
+        file, cls_name = split(own if own.lower().startswith(LANGUAGE) else LANGUAGE + own, "aqm")
+    except InputError as error:
+        error.value = own
+        error.name("aqm")
+        raise
     code = read_text(Path(file), hint=f"{LANGUAGE}FILE:CLASS, the file from here", key="aqm")
     path = Path(file)
     return contained(code, path.name, "aqm", path.parent), path.name, cls_name

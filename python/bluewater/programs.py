@@ -71,6 +71,15 @@ def find(name: str) -> str:
     )
 
 
+_RECORDING = b"bwarr"
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file begins as a gateway's recording does; raises :class:`OSError`."""
+    with path.open("rb") as file:
+        return file.read(len(_RECORDING)) == _RECORDING
+
+
 def _is_current(program: Path) -> bool:
     """Whether a program exists and is newer than all its sources, which cargo lists."""
     try:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         ("gateway ctl lab show", "ctl lab show"),
         ("gateway join lab -- ls", "join lab -- ls"),
         ("gateway bench", "bench"),
-        ("replay run.arr", "replay run.arr"),
+        ("replay run.arr --packets", "replay run.arr --packets"),
+        ("replay run.arr", None),
         ("replay run.arr --aqm my.py:Mine", None),
         ("replay run.arr --aqm=codel", None),
         ("replay run.arr --to x.parquet", None),
@@ -43,6 +44,16 @@ if TYPE_CHECKING:
 )
 def test_what_is_handed_over(line: str, task: str | None) -> None:
     assert handover.task(line.split()) == (task and task.split())
+
+
+def test_a_recording_is_the_program_s_and_another_file_is_refused_without_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "run.arr"
+    file.write_bytes(b"hello")
+    assert handover.task(["replay", str(file)]) is None
+    file.write_bytes(b"bwarr\0\0\0")
+    assert handover.task(["replay", str(file)]) == ["replay", str(file)]
 
 
 @pytest.fixture

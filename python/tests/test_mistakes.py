@@ -119,6 +119,8 @@ FILES: dict[str, str | bytes] = {
     "unquoted.toml": "duration = 4s\n",
     "twice.toml": 'duration = "4s"\nduration = "5s"\n',
     "text.pcap": "no capture\n",
+    "decimal.mahi": "1.0\n2.0\n",
+    "packets.parquet": b"PAR1\xff",
     "other.log": '{"log": "of something else"}\n',
 }
 """What lies in the folder."""
@@ -346,6 +348,13 @@ run my.toml --packets folder | folder | where a file is needed
 run my.toml --packets x.parquet --packets-flows a | --packets-flows = 'a' | 0-3,7
 run my.toml --packets x.parquet --packets-time 5s | --packets-time = '5s' | 10s..12.5s
 run my.toml --packets x.parquet --packets-time 3s..2s | --packets-time | ends before it begins
+run my.toml --packets x.parquet --packets-flows 99 | --packets-flows = '99' | 0-5
+run my.toml --packets x.parquet --packets-time 9s..10s | --packets-time = '9s..10s' | 0s..4s
+run feng/fig5 | feng/fig5 | `bluewater reproduce feng/fig5`
+run kept | kept | the folder of a run | `bluewater run kept/scenario.toml`
+run 0123456789abcdef0123456789abcdef | the key of a run | results/runs/01/0123456789abcdef
+run | missing argument 'file' | run --help`
+run my.toml --set seed=1 --set seed=2 | seed is set twice | 'seed=2'
 run my.toml --packets-every 2 | no file is named | --packets FILE
 run my.toml --csv my.toml | my.toml | where a folder is needed
 run my.toml --seed x | --seed
@@ -368,6 +377,7 @@ compare red --against cbr:5 | --against = 'cbr:5' | add the unit
 compare red --seeds 1,1 | --seeds | all different
 compare red --seeds a | --seeds = 'a' | 1,2,3 or 1-5
 compare red --seeds 1 --reps 2 | --seeds cannot go with
+compare red --seed 7 --seeds 2 | --seeds cannot go with --seed
 compare red --on slrum | --on | did you mean 'slurm'?
 compare red:max_p=2 | max_p = '2' | 0 … 1
 compare red:maxp=0.1 | maxp = '0.1' | did you mean `max_p`?
@@ -389,7 +399,7 @@ sweep missing.toml | missing.toml | No such file
 sweep y.yaml | y.yaml | YAML
 sweep axis.toml | queue[0].aqn | unknown key
 sweep empty-axis.toml | empty-axis.toml | aqm
-sweep my.toml --size huge | 'huge' | full
+sweep my.toml --size huge | 'huge' | full | at --size
 sweep my.toml --shard 4/3 | --shard = '4/3' | 2/5
 sweep my.toml --table t.doc | t.doc | .csv, .md, .tex
 sweep my.toml --seeds 3-1 | --seeds | 1-5
@@ -397,6 +407,7 @@ plot missing | missing | `bluewater run FILE`
 plot my.toml | a scenario, where the folder of a run | `bluewater run my.toml`
 plot other.log | other.log | --log
 plot words.txt | words.txt | --log
+plot packets.parquet | packets.parquet | a file of packets | `bluewater why packets.parquet N`
 plot text.pcap | text.pcap | --log
 plot folder | folder | `bluewater run FILE`
 trace nosuch.pcap | nosuch.pcap | No such file | check the path
@@ -405,6 +416,10 @@ trace folder | folder | check the path
 replay nosuch.arr --aqm red | nosuch.arr | No such file | --record
 replay text.pcap --aqm red | text.pcap | --record
 replay text.pcap --queue up | --queue | add --aqm NAME
+replay words.txt | words.txt | not a recording | --record
+replay nosuch.arr | nosuch.arr | No such file | --record
+trace link decimal.mahi x.csv | decimal.mahi | '1.0' | whole milliseconds
+trace link | missing argument 'FROM' | trace link --help`
 export nosuch --to x.json | x.json | .qlog
 export nosuch --to x.qlog | nosuch
 export my.toml --to x.qlog | my.toml
@@ -538,8 +553,8 @@ compare red --transport vegas | --transport | not built in
 compare red --transport quic | --transport | `quinn` or `noq`
 compare red --against http:3 | 'http' | did you mean `web`?
 advise --framing -100 | --framing = '-100' | -64 … 256
-cmpare red | 'cmpare' | 'compare'
-bogus | bogus
+cmpare red | error: no such command 'cmpare' | 'compare'
+bogus | error: no such command 'bogus' | --help` lists all
 """
 
 
@@ -560,6 +575,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name, content in FILES.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "folder").mkdir()
+    (folder / "kept").mkdir()
+    (folder / "kept" / "scenario.toml").write_text(MY)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
@@ -617,7 +634,8 @@ API: list[tuple[Callable[[], Any], list[str]]] = [
     (lambda: bluewater.run("my.toml", packets="x.csv"), ["x.csv", ".parquet"]),
     (lambda: bluewater.compare("red"), ["aqms", "'red'", "a sequence of names"]),
     (lambda: bluewater.compare([]), ["aqms", "one or more"]),
-    (lambda: bluewater.compare(["red"], rate=10), ["rate", "10"]),
+    (lambda: bluewater.compare(["red"], rate=10), ["rate", "10", "a rate such as", "45mbit"]),
+    (lambda: bluewater.check("red"), ["= 'red'", "python:FILE:CLASS"]),
     (lambda: bluewater.compare(["red"], rate="10MB"), ["rate", "'10MB'", "10mbit for bits"]),
     (lambda: bluewater.compare(["red"], bandwidth="10mbit"), ["bandwidth", "rate"]),
     (lambda: bluewater.compare(["red"], reps=0), ["reps", "0"]),
@@ -625,6 +643,7 @@ API: list[tuple[Callable[[], Any], list[str]]] = [
     (lambda: bluewater.sweep("my.toml", {"queue.0.aqn": ["red"]}), ["aqn"]),
     (lambda: bluewater.sweep("my.toml", jobs="2"), ["jobs", "'2'", "a whole number"]),  # type: ignore[arg-type]
     (lambda: bluewater.load("folder"), ["folder", "bluewater run"]),
+    (lambda: bluewater.load("nope"), ["nope", "no such folder"]),
     (lambda: bluewater.plot("folder"), ["folder"]),
     (lambda: bluewater.reproduce("nosuch"), ["'nosuch'", "feng"]),
 ]

@@ -135,7 +135,10 @@ def compare(
     table: TableFile = None,
     picture: PictureFile = None,
     size: PictureSize = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed, or the first of --reps.")] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="The seed, or the first of --reps.", show_default="1"),
+    ] = None,
     seeds_: Seeds = None,
     reps: Reps = None,
     jobs: Jobs = CORES,
@@ -161,7 +164,7 @@ def compare(
         rate, tuple(rtt or Setup().trips), flows, buffer, duration, warmup, transport, ecn,
         ecn_timeout, tuple(against or ()), parsed(settings or []), preset, delays,
     )  # fmt: skip
-    many = seeds(None if seeds_ else seed, seeds_, reps) or (seed,)
+    many = seeds(seed, seeds_, reps) or (1,)
     found = lab.compare(aqms, setup, seeds=many, jobs=jobs, on=on, share=share, out=out_)
     note_failures(found.failures)
     if not found.tables.entries:

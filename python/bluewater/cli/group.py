@@ -40,7 +40,7 @@ class Command(TyperCommand):
             if told is None:
                 raise
             if told.key is None:
-                told.hint = f"{told.hint or ''} `{ctx.command_path} --help` lists all".lstrip()
+                told.hint = f"{told.hint or ''} {_help(ctx)}".lstrip()
             raise told from error
 
     def invoke(self, ctx: Any) -> Any:
@@ -51,6 +51,10 @@ class Command(TyperCommand):
             if error.file is None and error.line is None:
                 error.name(next((each.opts[0] for each in self.params if _is(each, error)), None))
             raise
+
+
+def _help(ctx: Any) -> str:
+    return f"`{ctx.command_path} --help` lists all"
 
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
@@ -137,6 +141,13 @@ class Group(TyperGroup):
             note(f"error: {error}")
             if error.hint and error.hint not in str(error):
                 note(f"hint: {error.hint}")
+            raise typer.Exit(BAD_INPUT) from error
+        except _USAGE as error:
+            # Typer would box it; without arguments a group shows its help.
+            if not (message := error.format_message()) or "NoArgs" in type(error).__name__:
+                raise
+            note(f"error: {message[:1].lower()}{message[1:].rstrip('.')}")
+            note(f"hint: {_help(error.ctx or ctx)}")
             raise typer.Exit(BAD_INPUT) from error
         except Interrupted as error:
             note(str(error))

@@ -13,6 +13,7 @@ from bluewater.cli.group import example
 from bluewater.cli.options import PictureSize, check_outputs
 from bluewater.errors import InputError
 from bluewater.files import check
+from bluewater.results.store import run_folder
 
 
 def add(app: typer.Typer) -> None:
@@ -31,7 +32,8 @@ def plot(
     result: Annotated[
         Path | None,
         typer.Argument(
-            help="The folder of a run, as `run` prints it, or a gateway's log.",
+            help="The folder of a run, as `run` prints it; its key, if it is in results; or a "
+            "gateway's log.",
             show_default="the newest run",
         ),
     ] = None,
@@ -57,13 +59,20 @@ def plot(
     from bluewater.plots.files import save  # noqa: PLC0415
 
     check_outputs(None, None, size)
-    result = result or lab.newest()
+    result = run_folder(result, lab.DEFAULT_OUT) if result else lab.newest()
     check(result)
     if result.suffix == ".toml":
         raise InputError(
             "a scenario, where the folder of a run is needed",
             file=str(result),
             hint=f"`bluewater run {result}` makes its run and prints the folder; plot that",
+        )
+    if result.suffix in (".parquet", ".arr"):
+        raise InputError(
+            "a file of packets, where the folder of a run is needed",
+            file=str(result),
+            hint=f"`bluewater why {result} N` explains a packet, `bluewater export {result} --to "
+            "FILE` converts it",
         )
     if result.is_file():
         found = log.read_log(result)

@@ -16,9 +16,11 @@ from bluewater.cli.group import example
 from bluewater.cli.options import Json, Settings
 from bluewater.cli.run import table, to_json
 from bluewater.errors import InputError
+from bluewater.files import check
+from bluewater.programs import is_recording
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
-from bluewater.study.comparison.replay import LOST, on_recording
+from bluewater.study.comparison.replay import LOST, RECORDED, on_recording
 
 
 def add(app: typer.Typer) -> None:
@@ -67,6 +69,13 @@ def replay(
                 f"{given[0]} needs --aqm: it is for another discipline than the recording's",
                 hint="add --aqm NAME; `bluewater export RECORDING --to FILE` writes its packets",
             )
+        check(recording)
+        try:
+            reason = "" if is_recording(recording) else "not a recording of a gateway"
+        except OSError as error:
+            reason = f"cannot read the file: {error.strerror}"
+        if reason:
+            raise InputError(reason, file=str(recording), hint=RECORDED)
         become("replay", [str(recording)])
         return
     journal = None if to is None else Packets(to)

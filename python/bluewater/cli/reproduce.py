@@ -211,12 +211,16 @@ def _finish(
         found = [to_json(outcome) for outcome in outcomes]
         print_json(found[0] if len(found) == 1 else found)
     else:
-        show(_table(outcomes), (0, 5), _WIDE)
+        if any(outcome.findings for outcome in outcomes):
+            show(_table(outcomes), (0, 5), _WIDE)
         _show_results(outcomes)
     for outcome in outcomes:
         note_failures(failure for failure in outcome.failures if not failure.skipped)
         if reasons := {failure.reason for failure in outcome.failures if failure.skipped}:
             note(f"skipped: {outcome.experiment.id}: {', '.join(reasons)}")
+    for outcome in outcomes:
+        if not (experiment := outcome.experiment).claims:
+            note(f"{experiment.id} has no [[claim]] to judge; `bluewater sweep` shows its numbers")
     for line in told(beside.left_out):
         note(f"not on the page: {line}")
     for origin, verdicts in tally(outcomes).items():

@@ -22,7 +22,7 @@ from bluewater.results.result import Result
 from bluewater.study.scenarios.scenario import Scenario, parsed, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def add(app: typer.Typer) -> None:
@@ -79,6 +79,8 @@ def run(
     text, origin = (read_stdin(), "<stdin>") if str(file) == "-" else to_text(file)
     changes = parsed(settings or []) | ({} if seed is None else {"seed": seed})
     chosen = Scenario.parse(text, origin, changes)
+    if journal is not None:
+        _named(lambda: journal.check(chosen.canonical))
     if dry_run:
         print(chosen.canonical, end="")
         return
@@ -118,12 +120,17 @@ def _journal(path: Path | None, flows: str | None, time: str | None, every: int)
             )
         return None
     chosen = Packets(path, flows, time, every)
+    _named(chosen.selection)
+    return chosen
+
+
+def _named(check: Callable[[], object]) -> None:
+    """Runs a check of a selection; an error names the option."""
     try:
-        chosen.selection()
+        check()
     except InputError as error:
         error.name(error.key and f"--packets-{error.key}")
         raise
-    return chosen
 
 
 def _write_csv(result: Result, folder: Path) -> None:

@@ -104,6 +104,8 @@ def sweep(
         runs.sync(task.key for task in tasks)
     held = sum(task.key in runs for task in tasks)
     note(f"{len(tasks)} runs, {held} of them made before, {jobs} at a time")
+    if not experiment.axes:
+        note(f"{file} has no [sweep]: its only point is the scenario itself")
     if experiment.claims or experiment.plots or experiment.sheets:
         note(f"its claims and plots are left out: `bluewater reproduce {file}` has them")
     if dry_run:

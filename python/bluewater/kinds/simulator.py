@@ -84,6 +84,7 @@ class Simulation(Prepared):
             result = self._made(progress)
             keep(result)
             return result
+        packets.check(self.canonical)
         chosen = packets.selection()
         path = Path(packets.path)
         apart(path, Path(self.origin), key="packets")

@@ -13,7 +13,7 @@ from bluewater.errors import InputError
 from bluewater.lab.making import DEFAULT_OUT, SOURCE
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
-from bluewater.results.store import Store, read_result
+from bluewater.results.store import Store, read_result, run_folder
 from bluewater.study.scenarios import scenario
 from bluewater.study.scenarios.scenario import Scenario
 from bluewater.study.scenarios.seeds import distinct
@@ -116,10 +116,12 @@ def testbed(source: Source, *, seed: int | None = None) -> Result:  # noqa: PT02
 def load(folder: Path | str) -> Result:
     """Loads a run from its folder, written by :meth:`Result.save` or a command.
 
+    A key of a run, as in the table of a sweep, names its folder in ``results``.
+
     Raises:
         InputError: The folder holds no run, or a damaged one.
     """
-    return read_result(Path(folder))
+    return read_result(run_folder(Path(folder), DEFAULT_OUT))
 
 
 def newest(out: Path | str = DEFAULT_OUT) -> Path:

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+import polars as pl
+
 from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Argument, checked, with_fields
 from bluewater.errors import InputError
 from bluewater.files import writing
@@ -28,7 +30,6 @@ from bluewater.study.scenarios.sweep import parse_axes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import polars as pl
     from matplotlib.figure import Figure
 
     from bluewater.aqm import Aqm
@@ -145,7 +146,10 @@ class Sweep:
         return plots.draw(self, y, x, line, kind, None if path is None else Path(path), size)
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet."""
+        """Writes ``runs`` as Parquet and CSV, ``summary.csv``, and every table as Parquet.
+
+        ``runs`` also has the key of each run, which names its folder, and its decision hash.
+        """
         folder = Path(folder)
         with writing(folder):
             return self._write(folder)
@@ -153,8 +157,12 @@ class Sweep:
     def _write(self, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / "runs.parquet", folder / "runs.csv", folder / "summary.csv"]
-        _put(self.runs.write_parquet, written[0])
-        _put(self.runs.write_csv, written[1])
+        runs = self.runs.with_columns(
+            pl.Series("key", [entry.key for entry in self.tables.entries], pl.String),
+            pl.Series("decision_hash", [run.decision_hash for run in self.tables.results]),
+        )
+        _put(runs.write_parquet, written[0])
+        _put(runs.write_csv, written[1])
         _put(self.summary().write_csv, written[2])
         kept = [name for name in self.tables.present if not self.tables.known_empty(name)]
         self.tables.read(kept)

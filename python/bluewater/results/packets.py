@@ -20,6 +20,7 @@ from polars.exceptions import PanicException, PolarsError
 from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.files import check, whole
+from bluewater.programs import is_recording
 from bluewater.results import recording
 from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
 from bluewater.units import seconds
@@ -83,6 +84,30 @@ class Packets:
                 )
             chosen["time"] = span
         return chosen
+
+    def check(self, scenario: str) -> None:
+        """Refuses flows and times that a run of a canonical scenario cannot have.
+
+        Raises:
+            InputError: No packet of the run would be written.
+        """
+        run, chosen = tomllib.loads(scenario), self.selection()
+        end = seconds(run["duration"], "duration")
+        if chosen.get("time", (0,))[0] >= 1e9 * end:
+            raise InputError(
+                "the run ends before this span begins",
+                key="time",
+                value=self.time,
+                allowed=f"0s..{run['duration']}",
+            )
+        traffic = run.get("traffic", ())
+        count = sum(group["flows"] for group in traffic)
+        # The flows of a capture and the connections of web users are not in the scenario.
+        open_ = any(group["transport"] == "trace" or group.get("app") == "web" for group in traffic)
+        if not open_ and count and min((low for low, _ in chosen.get("flows", [(0, 0)]))) >= count:
+            raise InputError(
+                "the run has no such flow", key="flows", value=self.flows, allowed=f"0-{count - 1}"
+            )
 
 
 def _flows(text: str) -> tuple[int, int]:
@@ -164,7 +189,7 @@ def open_(path: Path) -> tuple[pl.LazyFrame, Facts]:
     """
     check(path)
     try:
-        if recording.is_recording(path):
+        if is_recording(path):
             with tempfile.TemporaryDirectory() as folder:
                 replayed = Path(folder) / "replayed.parquet"
                 recording.replay(path, replayed)

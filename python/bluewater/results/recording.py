@@ -14,14 +14,6 @@ from bluewater.results.writer import Writer
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MAGIC = b"bwarr"
-
-
-def is_recording(path: Path) -> bool:
-    """Whether a file begins as a recording does; raises :class:`OSError`."""
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
-
 
 def replay(recording: Path, path: Path) -> None:
     """Writes the packets of a recording to a Parquet file.

@@ -221,6 +221,12 @@ def _check_local(folder: Path) -> None:
         )
 
 
+def run_folder(run: Path, out: Path) -> Path:
+    """The folder of a run that is named by its folder, or by its key in the results ``out``."""
+    kept = Store(out / "runs").path(run.name)
+    return kept if len(run.parts) == 1 and not run.exists() and kept.is_dir() else run
+
+
 def read_result(folder: Path, key: str = "") -> Result:
     """Reads one entry, checking its name if one is given; tables are read at first use."""
     _check_local(folder)
@@ -232,7 +238,9 @@ def read_result(folder: Path, key: str = "") -> Result:
     except (FileNotFoundError, NotADirectoryError) as error:
         runs = sorted(path.parent for path in folder.glob("runs/??/*/meta.json"))
         raise InputError(
-            "not the folder of a run: it holds no meta.json or no scenario.toml",
+            "not the folder of a run: it holds no meta.json or no scenario.toml"
+            if folder.exists()
+            else "no such folder",
             file=str(folder),
             hint=f"it holds {len(runs)}, such as {runs[0]}"
             if runs

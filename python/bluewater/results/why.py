@@ -14,6 +14,7 @@ from bluewater.results.packets import Facts, collected, of_queue, open_
 from bluewater.text import milliseconds, number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _CAUSES = {
@@ -54,31 +55,44 @@ def find(
     if queue is None:
         queue = next(iter(collected(rows.select("queue").head(1), path)["queue"]), None)
     rows = of_queue(rows, queue, path)
-    wanted = {
-        "N": None if n is None else pl.col("n") == n,
-        "flow": None if flow is None else pl.col("flow") == flow,
-        "seq": None if seq is None else pl.col("seq") == seq,
-        "at": None if at_s is None else pl.col("arrived_ns") >= round(at_s * 1e9),
-        "which": {
-            None: None,
-            "marked": pl.col("marked") != "",
-            "dropped": pl.col("fate") == "dropped",
-            "sent": pl.col("fate") == "sent",
-        }[which],
+    fates = {
+        "marked": pl.col("marked") != "",
+        "dropped": pl.col("fate") == "dropped",
+        "sent": pl.col("fate") == "sent",
     }
-    for condition in wanted.values():
-        if condition is not None:
-            rows = rows.filter(condition)
-    found = collected(rows.head(1), path)
+    wanted = {
+        f"N = {n}": None if n is None else pl.col("n") == n,
+        f"--flow {flow}": None if flow is None else pl.col("flow") == flow,
+        f"--seq {seq}": None if seq is None else pl.col("seq") == seq,
+        f"--at {at_s or 0:g}s": None if at_s is None else pl.col("arrived_ns") >= round(at_s * 1e9),
+        f"--which {which}": fates.get(which or ""),
+    }
+    fits = rows.filter(each for each in wanted.values() if each is not None)
+    found = collected(fits.head(1), path)
     if found.is_empty():
-        raise InputError(
-            "the file has no such packet",
-            file=str(path),
-            key=", ".join(name for name, each in wanted.items() if each is not None),
-            hint="numbers begin at 0 at each queue; a file written with a selection lacks the "
-            "others",
-        )
+        asked = [name for name, each in wanted.items() if each is not None]
+        raise _no_packet(asked, queue, rows, path)
     return found.row(0, named=True), facts
+
+
+def _no_packet(
+    asked: Sequence[str], queue: str | None, rows: pl.LazyFrame, path: Path
+) -> InputError:
+    """The error for a packet that a file lacks; it says which packets of the queue it has."""
+    if queue is None:
+        return InputError(
+            "the file has no packets", file=str(path), hint="was it written with a selection?"
+        )
+    columns = ("n", "flow", "arrived_ns")
+    ends = [pl.col(each).min().alias(f"{each}_0") for each in columns]
+    there = collected(rows.select(*ends, pl.col(columns).max()), path).row(0, named=True)
+    return InputError(
+        f"the file has no packet with {' and '.join(asked)} at {queue}",
+        file=str(path),
+        allowed=f"N = {there['n_0']} … {there['n']}, flows {there['flow_0']} … {there['flow']}, "
+        f"arrivals at {there['arrived_ns_0'] / 1e9:.3f} … {there['arrived_ns'] / 1e9:.3f} s",
+        hint="a file written with a selection of packets lacks the others",
+    )
 
 
 def tell(row: dict[str, Any], facts: Facts) -> str:

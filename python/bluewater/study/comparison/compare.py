@@ -33,7 +33,10 @@ _PAGES = {"size": "24p", "shape": 1.2, "objects": 4, "off": "500ms", "handshake"
 _TODAY = "1500B"
 """Packet length of modern TCP; the papers' packets have 1000 bytes."""
 
+_TIME = Argument((str,), 'a time such as "20ms"')
 _KINDS = {
+    "rate": Argument((str,), 'a rate such as "45mbit"'), "duration": _TIME, "warmup": _TIME,
+    "buffer": Argument((str,), 'a size such as "100p", "50kB" or "1bdp"'),
     "flows": NUMBER, "ecn": FLAG, "ecn_timeout": FLAG, "delays": FLAG, "against": NAMES,
     "settings": Argument((Mapping, type(None)), "a mapping"),
 }  # fmt: skip

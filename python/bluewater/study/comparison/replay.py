@@ -53,10 +53,10 @@ def on_recording(
     try:
         rows, facts = packets.open_(recording)
     except InputError as error:
-        error.hint = _RECORDED
+        error.hint = RECORDED
         raise
     if not facts.links:
-        raise InputError("not a recording of a gateway", file=str(recording), hint=_RECORDED)
+        raise InputError("not a recording of a gateway", file=str(recording), hint=RECORDED)
     arrived = packets.collected(packets.of_queue(rows, queue, recording), recording)
     if arrived.is_empty():
         raise InputError("the recording has no arrivals in this direction", file=str(recording))
@@ -90,7 +90,7 @@ def on_recording(
     }
 
 
-_RECORDED = "`bluewater gateway … --record run.arr` makes one"
+RECORDED = "`bluewater gateway … --record run.arr` makes one"
 
 LOST = (
     "the replay lacks the packets' DSCPs and hosts, numbers flows anew (so hashes differ), and "

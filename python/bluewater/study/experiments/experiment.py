@@ -168,7 +168,7 @@ class Experiment:
     def size(self, name: str) -> Size:
         """The size of this name."""
         if name not in self.sizes:
-            raise unknown("size", name, self.sizes, file=self.file, key="sizes")
+            raise unknown("size", name, self.sizes, file=self.file, key="--size")
         return self.sizes[name]
 
     def stated(self, claim: Claim) -> list[str]:

@@ -197,7 +197,12 @@ def parsed(settings: Sequence[str]) -> dict[str, Any]:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise InputError("not a setting", key="--set", value=setting, allowed="KEY=VALUE")
-        found[key.strip()] = _literal(value.strip())
+        key = key.strip()
+        if key in found:
+            raise InputError(
+                f"{key} is set twice", key="--set", value=setting, hint="leave one of them out"
+            )
+        found[key] = _literal(value.strip())
     return found
 
 
