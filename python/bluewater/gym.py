@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bluewater import _core
+from bluewater._core import ScenarioError
 from bluewater.errors import InputError
 from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
 
@@ -152,8 +153,9 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         reward: Makes the reward of it, a number for each environment; :func:`queue_reward` or
             :func:`sender_reward` if not given.
 
-    An action is a probability, 0 … 1, or a window of 1 … ``most`` packets for each connection. An
-    episode is truncated at the end of the scenario; the step after that begins the next one
+    An action is a number a of 0 … 1: the probability, or for each connection a window of
+    ``most`` to the power of a packets, so that each doubling takes the same step. An episode is
+    truncated at the end of the scenario; the step after that begins the next one
     (``AutoresetMode.NEXT_STEP``).
 
     Raises:
@@ -179,6 +181,8 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         sources = cast("list[Source]", [scenario] if one else list(cast("Any", scenario)))
         if not sources:
             raise InputError("nothing to simulate", key="scenario", value=scenario)
+        if not (isinstance(most, int) and most > 1):
+            raise InputError("no range", key="most", value=most, allowed="2 or more packets")
         if num_envs < 1:
             raise InputError("no places", key="num_envs", value=num_envs, allowed="1 or more")
         self.num_envs = num_envs
@@ -191,7 +195,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         texts = [to_text(base)[0] for base in self._bases]
         self._episodes = _core.Episodes(texts, num_envs, self._step, sends)
         self._rates = np.array([float(self._episodes.rate(i)) for i in range(len(texts))])
-        self._group = group
+        self._group, self._most = group, most
         self._features = features or (sender_features if sends else queue_features)
         self._reward = reward or (sender_reward if sends else queue_reward)
         self._which = np.zeros(num_envs, dtype=np.int64)
@@ -203,9 +207,8 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         self._taken: list[NDArray[np.float64]] = []
         self._first = np.zeros(num_envs, dtype=np.int64)
         self._began = False
-        self._range = (1.0, float(most)) if sends else (0.0, 1.0)
         batch = gymnasium.vector.utils.batch_space
-        self.single_action_space = gymnasium.spaces.Box(*self._range, (1,), np.float32)
+        self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)
         width = self._observe().shape[1]
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
@@ -249,12 +252,10 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
             raise gymnasium.error.ResetNeeded("reset() begins the first episode")
         asked = np.asarray(actions, dtype=np.float64).reshape(self.num_envs)
         if not np.isfinite(asked).all():
-            low, high = self._range
-            raise InputError(
-                "no number", key="action", value=actions, allowed=f"{low:g} … {high:g}"
-            )
-        chosen = np.clip(asked, *self._range)
-        chosen = chosen * self._packets[self._which]
+            raise InputError("no number", key="action", value=actions, allowed="0 … 1")
+        chosen = np.clip(asked, 0, 1)
+        if self._group is not None:
+            chosen = self._packets[self._which] * float(self._most) ** chosen
         anew = self._over.astype(bool)
         for place in np.flatnonzero(anew):
             self._begin(int(place))
@@ -269,7 +270,8 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
     def scenario(self, place: int = 0) -> Scenario:
         """The scenario that repeats the episode in ``place`` as far as it has come.
 
-        What it simulates after the last action has that action.
+        It ends there, unless flows are still to start. Then it ends where the episode would,
+        with the last action again and again.
         """
         rows = self._taken[self._first[place] :]
         actions = [float(row[place]) for row in rows if not math.isnan(row[place])]
@@ -278,10 +280,13 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         base = self._bases[self._which[place]]
         table = base.table
         end, _ = _core.quantity("duration", table["duration"])
-        table["duration"] = f"{min(len(actions) * self._step, end)}ns"
         table["seed"] = self._seeds[place]
         _agent(table, self._group)["code"] = _code(self._group, self._step, actions)
-        return Scenario(table, origin=base.origin)
+        whole = Scenario(table, origin=base.origin)
+        try:
+            return whole.with_(duration=f"{min(len(actions) * self._step, end)}ns")
+        except ScenarioError:
+            return whole
 
     def decision_hash(self, place: int = 0) -> str | None:
         """The hash over all decisions of the episode in ``place`` so far."""

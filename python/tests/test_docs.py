@@ -241,7 +241,7 @@ def test_the_example_of_a_link_that_varies_runs() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["tutorial", "controllers"])
+@pytest.mark.parametrize("name", ["tutorial", "controllers", "gym"])
 def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:
     page = DOCS / f"{name}.md"
     text = page.read_text("utf-8")

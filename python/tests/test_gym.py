@@ -54,7 +54,7 @@ def test_an_episode_of_a_queue_can_be_repeated(source: dict[str, Any], step: str
     first = env.decision_hash()
     repeated = bluewater.run(env.scenario())
     assert repeated.decision_hash == first
-    assert repeated.summary["dropped"] + repeated.summary["marked"] > 0
+    assert repeated.summary["drops"] + repeated.summary["marks"] > 0
     play(env, 6)
     assert env.decision_hash() != first
     play(env, 5)
@@ -66,7 +66,7 @@ def test_an_episode_of_a_sender_can_be_repeated() -> None:
     env.reset(seed=3)
     over, n = False, 0
     while not over:
-        _, _, _, over, _ = env.step(np.array([5.0 + n % 50], np.float32))
+        _, _, _, over, _ = env.step(np.array([0.3 + 0.01 * (n % 50)], np.float32))
         n += 1
     assert n == 300
     assert bluewater.run(env.scenario()).decision_hash == env.decision_hash()
@@ -90,8 +90,8 @@ def test_what_is_seen_adds_up_to_the_run() -> None:
         for name, value in env.seen.items():
             sums[name] = sums.get(name, 0.0) + float(value[0])
     whole = bluewater.run(env.scenario()).summary
-    assert sums["arrived"] == whole["arrived"]
-    assert sums["dropped"] == whole["dropped"] > 0
+    assert sums["arrived"] == whole["arrivals"]
+    assert sums["dropped"] == whole["drops"] > 0
     assert sums["sent"] * 8 / 3 / 10e6 == pytest.approx(whole["utilisation"], rel=0.01)
     assert sums["busy"] / 300 == pytest.approx(whole["utilisation"], abs=0.01)
 
@@ -106,7 +106,7 @@ def test_no_signal_is_drop_tail_and_certain_signals_stop_all() -> None:
 
     plain = bluewater.run(bluewater.Scenario(LINK)).summary
     assert run(0.0)["utilisation"] == pytest.approx(plain["utilisation"], abs=0.02)
-    assert run(1.0)["departed"] == 0
+    assert run(1.0)["departures"] == 0
 
 
 def test_environments_side_by_side_are_those_alone() -> None:
@@ -126,7 +126,7 @@ def test_environments_side_by_side_are_those_alone() -> None:
             again = [bluewater.run(many.scenario(i)).decision_hash for i in range(5)]
             assert hashes == again
             assert len(set(hashes)) == 5
-    assert (total > 0).all()
+    assert len(set(total)) == 5
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,6 @@ def test_an_action_that_is_no_number_is_refused() -> None:
     with pytest.raises(ValueError, match="no number"):
         env.step([np.nan])
     env.step([7.0])
-    assert env.scenario().table["queue"][0]["code"].endswith("ACTIONS = [1.0]\n")
+    for _ in range(25):
+        env.step([1.0])
+    assert env.scenario().table["queue"][0]["code"].endswith(f"ACTIONS = {[1.0] * 26}\n")
