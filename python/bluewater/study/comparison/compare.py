@@ -119,7 +119,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
     as the bottleneck, so that no other queue matters. Each of several round trips has its own node
     on the left; the single node on the right has the shortest.
     """
-    if seconds(setup.duration, "--duration") < 2 * seconds(_INTERVAL, "interval"):
+    if 0 < seconds(setup.duration, "--duration") < 2 * seconds(_INTERVAL, "interval"):
         raise InputError(
             f"too short for a series, whose interval is {_INTERVAL}",
             key="--duration",
