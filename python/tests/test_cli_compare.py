@@ -43,6 +43,18 @@ def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
     assert [row["aqm"] for row in rows] == ["red", "blue", "droptail"]
 
 
+def test_a_picture_for_a_paper_says_of_which_seed_it_is(cli: Cli, tmp_path: Path) -> None:
+    link = ["--rate", "5mbit", "--flows", "5", "--duration", "2s", "--size", "column"]
+    for more, said in (
+        (["--seed", "3"], "Seed 3."),
+        (["--reps", "2"], "Seed 1; the table has means over 2 seeds."),
+    ):
+        picture = tmp_path / "figure.svg"
+        found = cli("compare", "red", "blue", "pie", *link, *more, "--picture", str(picture))
+        assert found.exit_code == 0
+        assert said in picture.read_text()
+
+
 SMALL = ["--rate", "5mbit", "--flows", "5", "--duration", "6s"]
 
 
@@ -138,7 +150,7 @@ def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:
         rows = [line.split() for line in found.stdout.splitlines() if line.strip()]
         assert [row[-1] for row in rows if row[0] in {"red", "droptail"}] == ["–", "–"]
     found = cli("run", str(tiny), "--set", "traffic.0.flows=1")
-    assert "fairness (Jain) –" in " ".join(found.stdout.split())
+    assert "fairness (Jain) – (fewer than two bulk flows" in " ".join(found.stdout.split())
 
 
 def test_beside_an_axis_stands_what_a_signal_is(cli: Cli, tmp_path: Path) -> None:

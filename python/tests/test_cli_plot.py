@@ -9,9 +9,10 @@ import pytest
 from conftest import SWEEP, Cli
 
 import bluewater
+from bluewater.errors import InputError
 from bluewater.plots.log import panels as log_panels
 from bluewater.plots.log import read_log
-from bluewater.plots.run import panels
+from bluewater.plots.run import figure, panels
 
 _LOG = """\
 {"log": "bluewater-gateway", "format": 1, "queues": [
@@ -37,13 +38,14 @@ def test_a_gateway_s_log_is_plotted(cli: Cli, tmp_path: Path) -> None:
     assert [Path(path).suffix for path in written] == [".png", ".csv"]
     points = pl.read_csv(tmp_path / "run.csv").filter(pl.col("line").str.starts_with("up"))
     shown = {panel: points.filter(pl.col("panel") == panel)["y"].to_list() for panel in
-             ("Queue", "Delay", "Throughput", "Drops and marks", "p_m")}  # fmt: skip
+             ("Queue", "Delay", "Throughput", "Drops", "Marks", "p_m")}  # fmt: skip
     # 12.5 kB take 10 ms at 10 Mb/s and half of it at 20; 31.25 kB in 0.5 s and in 1 s.
     assert shown == {
         "Queue": [10, 10],
         "Delay": [10, 5],
         "Throughput": [0.5, 0.25],
-        "Drops and marks": [10, 5, 2, 1],
+        "Drops": [10, 5],
+        "Marks": [2, 1],
         "p_m": [0.02, 0.04],
     }
     log.write_text("{}\n")
@@ -163,6 +165,17 @@ def test_what_is_no_format_is_said(cli: Cli, tiny: Path, arguments: list[str], s
     assert said in found.stderr
 
 
+def test_the_table_of_runs_has_their_keys(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(SWEEP)
+    assert cli("sweep", str(tmp_path / "my.toml")).exit_code == 0
+    runs = pl.read_csv(cli.out / "my" / "runs.csv")
+    listed = cli("sweep", str(tmp_path / "my.toml"), "--dry-run").stdout.split("\n")
+    assert runs["key"].to_list() == [line.split()[0] for line in listed if line]
+    store = cli.out / "runs"
+    made = [bluewater.load(store / key[:2] / key) for key in runs["key"]]
+    assert runs["decision_hash"].to_list() == [each.decision_hash for each in made]
+
+
 def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(SWEEP)
@@ -211,7 +224,25 @@ def test_run_and_plot_show_every_queue(cli: Cli, tiny: Path, tmp_path: Path) -> 
     (folder,) = (cli.out / "runs").glob("??/*")
     assert cli("plot", str(folder), "--out", str(drawn), keep_out=False).exit_code == 0
     titles = set(pl.read_csv(f"{drawn}.csv")["panel"])
-    assert {"A->B: p_a", "B->A: sojourn", "B->A: drops and marks"} <= titles
+    assert {"A->B: p_a", "B->A: sojourn", "B->A: drops"} <= titles
+
+
+def test_a_parameter_that_nothing_adapts_has_no_panel(tiny: Path) -> None:
+    tiny.write_text(tiny.read_text() + TWO_QUEUES)
+    made = bluewater.run(tiny)
+    shown = panels(made)
+    assert "A->B: max_p" not in {panel.title for panel in shown}
+    assert "Constant: max_p = 0.1 at A->B" in {
+        each.get_text() for each in figure(made, shown).texts
+    }
+    assert {p.y.label for p in shown if p.title == "B->A: drops"} == {"Packets in 100ms"}
+
+
+def test_an_interval_longer_than_the_run_is_said(cli: Cli, tiny: Path) -> None:
+    found = cli("run", str(tiny), "--set", "measure.interval=1000s")
+    assert "its interval of 1000s is longer than the run" in found.stderr
+    with pytest.raises(InputError, match="its interval is longer than the run"):
+        bluewater.plot(next((cli.out / "runs").glob("??/*")))
 
 
 def test_signals_have_their_units(tiny: Path) -> None:

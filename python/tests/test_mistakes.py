@@ -368,6 +368,7 @@ compare red --rtt 20 | --rtt = '20' | 20ms
 compare red --buffer 100 | --buffer = '100' | 100p
 compare red --buffer 0p | --buffer = '0p' | 1p …
 compare red --duration 10 | --duration = '10' | 20ms
+compare red --duration 1ms | --duration = '1ms' | at least 100ms
 compare red --duration 2s --warmup 3s | --warmup = '3s' | less than the duration of 2s
 compare red --transport tcp | --transport | TCP is `sack`, `cubic`
 compare red --transport cubix | --transport | did you mean 'cubic'?

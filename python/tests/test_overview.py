@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -72,6 +73,18 @@ def test_a_table_in_latex_has_heads_units_and_nothing_that_is_a_command() -> Non
     odd = next(row for row in rows if "a" in row and "textasciicircum" in row)
     assert r"a\_b \& c\% \#1 \{x\} \$y\$ \textasciitilde{}\textasciicircum{}\textbackslash{}" in odd
     assert " -- &" in made or "& -- " in made, "where nothing was measured"
+
+
+def test_a_table_explains_its_stars() -> None:
+    over = summarise(RUNS, ["aqm", "buffer"])
+    starred = Overview.of(over, ["aqm", "buffer"], stars={("red", "25", "loss")})
+    made = replace(starred, starred="differs from it by 5 %")
+    assert "1.20 ± 0.25*" in made.markdown()
+    assert made.markdown().endswith("\n\n\\* differs from it by 5 %\n")
+    assert r"$1.20 \pm 0.25^{*}$" in made.latex()
+    note = r"\multicolumn{9}{l}{\footnotesize $^{*}$ differs from it by 5 \%}"
+    assert note in made.latex().partition("\\bottomrule")[2]
+    assert "differs" not in overview().latex() + overview().markdown()
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t", "t.html"])

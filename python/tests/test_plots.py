@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib.markers import CARETDOWNBASE, CARETLEFTBASE, CARETRIGHTBASE, CARETUPBASE
@@ -190,6 +191,24 @@ def test_each_panel_can_stand_alone() -> None:
         assert upper <= 72 * figure.get_figheight() - scale * box.y1
         assert upper + height >= 72 * figure.get_figheight() - scale * box.y0
     assert [name for name, _ in figure.parts.keys] == ["RED", "BLUE"]
+
+
+def test_a_trace_has_a_gap_where_nothing_was_measured() -> None:
+    points = pl.DataFrame({"x": [0.0, 1, 2, 3, 4], "y": [12.0, 11, None, 5, None]})
+    figure = draw("t", "trace", Scale("x"), [Drawable("delay", points, Scale("y"))], 1, "none")
+    line, alone = figure.axes[0].lines
+    drawn = np.asarray(line.get_ydata(), dtype=float).tolist()
+    assert [y for y in drawn if not math.isnan(y)] == [12, 11, 5]
+    assert math.isnan(drawn[2])
+    assert (np.asarray(alone.get_xdata()).tolist(), alone.get_marker()) == ([3], ".")
+
+
+def test_panels_of_a_paper_share_their_labels() -> None:
+    points = pl.DataFrame({"x": [0.0, 1], "y": [1.0, 2]})
+    panels = [Drawable(name, points, Scale("y")) for name in ("one", "two", "three", "four")]
+    figure = draw("t", "trace", Scale("x"), panels, 4, "none", size="column", narrow=2)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "x", "x"]
+    assert figure.get_figheight() <= 4
 
 
 def test_titles_are_not_cut() -> None:

@@ -173,7 +173,10 @@ def compare(
     first = [(str(at["aqm"]), run) for at, run in found.results() if at["seed"] == one]
     asked = "" if (setup, one) == (Setup(), 1) else repr((setup, one))
     chosen = picture or out_ / _stem([name for name, _ in first], asked)
-    drawn = _draw(f"{setup.title}, seed {one}", first, chosen, size)
+    told = [f"Seed {one}; the table has means over {len(many)} seeds."] if len(many) > 1 else []
+    if size is not None and not told:
+        told = [f"Seed {one}."]  # a picture for a paper has no title
+    drawn = _draw(f"{setup.title}, seed {one}", first, chosen, size, told)
     every = delay_table((str(at["aqm"]), run) for at, run in found.results())
     all_kinds = not every.is_empty() and (delays or not against)
     shown = overview(found, first[0][0])
@@ -198,7 +201,7 @@ def compare(
             show(more)
         if len(many) > 1:
             note(f"± half the 95 % interval of the mean over {len(many)} seeds")
-            note(f"* differs from {first[0][0]}: the 95 % interval of the differences excludes 0")
+            note(f"* {shown.starred}")
         out.print(str(drawn.resolve()), soft_wrap=True)
         if all_kinds:
             beside = drawn.with_name(f"{drawn.stem}-delays{picture.suffix if picture else ''}")
@@ -293,14 +296,17 @@ def _stem(names: list[str], asked: str) -> str:
     return stem(names, asked)
 
 
-def _draw(title: str, first: list[tuple[str, Result]], path: Path, size: str | None) -> Path:
+def _draw(
+    title: str, first: list[tuple[str, Result]], path: Path, size: str | None, told: list[str]
+) -> Path:
     from bluewater.plots.draw import draw  # noqa: PLC0415
     from bluewater.plots.files import save  # noqa: PLC0415
     from bluewater.plots.run import TIME, side_by_side  # noqa: PLC0415
 
     with notes.status("drawing"):
-        panels, width = side_by_side(first)
-        figure = draw(title, "trace", TIME, panels, width, "none", size=size)
+        # In a column each discipline has a row: its queue, and its signal beside it.
+        panels, width = side_by_side(first, 1) if size == "column" else side_by_side(first)
+        figure = draw(title, "trace", TIME, panels, width, "none", told, size, narrow=2)
         drawn = [panel for panel in panels if panel is not None]
         return save(figure, drawn, path)[0]
 
@@ -325,4 +331,6 @@ def overview(found: Sweep, base: str) -> Overview:
         if row["significant"] and len(decisions[row["aqm"]]) > 1
     }
     made = Overview.of(over, ["aqm"], METRICS, stars=apart)
-    return replace(made, columns=[replace(made.columns[0], head="discipline"), *made.columns[1:]])
+    columns = [replace(made.columns[0], head="discipline"), *made.columns[1:]]
+    starred = f"differs from {base}: the 95 % interval of the differences excludes 0"
+    return replace(made, columns=columns, starred=starred)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -128,7 +129,7 @@ _ANY = 10_000
 def _of(shown: Overview, places: Sequence[int]) -> Overview:
     """Some of its columns."""
     rows = [[row[at] for at in places] for row in shown.rows]
-    return Overview([shown.columns[at] for at in places], rows)
+    return replace(shown, columns=[shown.columns[at] for at in places], rows=rows)
 
 
 def _overview(shown: Overview, below: bool, most: int | None = None) -> Table:
@@ -168,7 +169,7 @@ def _cell(cell: Cell, below: bool) -> str:
     star = "*" if cell.star else ""
     if not half:
         return mean + star
-    return f"{mean}{star}\n[dim]±{half}[/dim]" if below else f"{mean} ± {half}{star}"
+    return f"{mean}\n[dim]±{half}[/dim]{star}" if below else f"{mean} ± {half}{star}"
 
 
 def escaped(text: str) -> str:

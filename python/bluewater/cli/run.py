@@ -224,5 +224,6 @@ def _queue(row: dict[str, Any]) -> dict[str, str]:
         "queue length": f"mean {packets}, p99 {text.number(row['queue_p99_packets'])} packets",
         "queueing delay": f"mean {text.milliseconds(row['delay_mean_s'])}, "
         f"p99 {text.milliseconds(row['delay_p99_s'])}",
-        "fairness (Jain)": text.number(row["jain"]),
+        "fairness (Jain)": text.number(row["jain"])
+        + ("  (fewer than two bulk flows all the time)" if row["jain"] is None else ""),
     }

@@ -31,6 +31,8 @@ _SHARES = (0.001, 0.01, 0.1, 0.5)
 _LEVELS = (0.25, 0.5, 0.75, 1.0)
 _FAR = 0.1
 """A generated load that is off by more than this share gets a note."""
+_HELD = 0.01
+"""A written mean rate that is off by more than this share gets a note."""
 _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 
 
@@ -206,6 +208,10 @@ def link(
         made = rates.convert(read_text(Path(source), hint=None), wanted, source)
     write_text(file, made.text)
     note(f"{made.mean_bps / 1e6:.3f} Mb/s in the mean of {made.length_s:g} s")
+    asked = bits_per_second(mean, "mean") if source in rates.MODELS else made.mean_bps
+    kept = rates.convert(made.text, wanted).mean_bps
+    if asked and abs(kept / asked - 1) > _HELD:
+        note(f"note: {wanted} cannot hold {text.rate(asked)}: the file has {text.rate(kept)}")
     out.print(str(file), soft_wrap=True, markup=False)
 
 

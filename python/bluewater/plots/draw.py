@@ -38,8 +38,11 @@ _PANEL = {1: (5.6, 3.6), 2: (5.0, 3.3), 3: (3.7, 3.0), 4: (3.0, 2.8)}
 _BARS = 7.2
 """Width of a panel of bars that is alone in its row, with names beside the bars."""
 
-_PAGE = 8.8
-"""Greatest height in inches of a picture in a paper."""
+_HIGHEST = {"column": 4.0, "page": 8.8}
+"""Greatest height in inches of a picture in a paper, unless its rows would be too low to read."""
+
+_LOWEST = 1.2
+"""Least height in inches of a panel in a paper."""
 
 _LARGE = 1e5
 """Larger numbers of an axis are written as 10M: a common power of ten would cover the title."""
@@ -92,6 +95,8 @@ class Picture(Figure):
 class Drawable:
     """A panel with its points: columns ``x``, ``y`` and, if there are, ``line`` and ``seed``.
 
+    A trace has a gap where ``y`` is null.
+
     ``groups`` names its groups of bars in the axis' order; ``brief`` is its y label for a narrow
     picture; ``shades`` are ranges of x with the colour behind them.
     """
@@ -114,6 +119,7 @@ def draw(
     share_y: Sharing,
     told: Sequence[str] = (),
     size: str | None = None,
+    narrow: int = 1,
 ) -> Picture:
     """Draws a figure.
 
@@ -126,10 +132,11 @@ def draw(
         share_y: Which panels share a y axis: ``all``, ``row`` or ``none``.
         told: Lines of text below it.
         size: For a paper, ``column`` or ``page``: without a title, and with smaller text.
+        narrow: Panels in a row of the size ``column``.
     """
     paper = sized(size)
     if size == "column":
-        columns, panels = 1, [panel for panel in panels if panel is not None]
+        columns, panels = narrow, [panel for panel in panels if panel is not None]
     made = [panel for panel in panels if panel is not None]
     panels = [panel and _without_hidden(panel, made, share_y) for panel in panels]
     if kind == "bars":
@@ -144,7 +151,8 @@ def draw(
     rows = math.ceil(len(panels) / columns)
     above = 0.5
     if paper.width is not None:
-        width, height, above = paper.width / columns, _height(height, rows), 0.0
+        most = _HIGHEST[size or "page"]
+        width, height, above = paper.width / columns, _height(height, rows, most), 0.0
     foot = _wrapped(told, columns * width, _FOOT)
     below = (1.3 * _FOOT * (foot.count("\n") + 1) + 8) / 72 if foot else 0.0
     with mpl.rc_context(paper.rc):
@@ -158,6 +166,8 @@ def draw(
         drawn = _placed(list(grid.flat), panels)
         for axes, panel in drawn:
             _panel(axes, panel, kind, x, styles, width - 0.2)
+        if figure.for_paper and sharex == "all":
+            _share_labels(list(grid.flat), panels[columns:])
         names = _marks(drawn, kind)
         # Limits last: setting one on a shared axis stops the other panels from widening it.
         for axes, panel in drawn:
@@ -189,6 +199,14 @@ def _placed(
     return drawn
 
 
+def _share_labels(every: Sequence[Axes], beneath: Sequence[Drawable | None]) -> None:
+    """Leaves the labels of the x axis to the lowest panels."""
+    for axes, lower in zip(every, beneath, strict=False):
+        if lower is not None:
+            axes.set_xlabel("")
+            axes.tick_params(labelbottom=False)
+
+
 def _fit_one_axis(panels: Sequence[Drawable]) -> bool:
     """Whether the panels' x values are close enough for one axis."""
     ends = [float(panel.points["x"].max() or 0) for panel in panels]  # type: ignore[arg-type]
@@ -206,9 +224,9 @@ def _size(panels: Sequence[Drawable], kind: str, columns: int, lines: int) -> tu
     return width, height
 
 
-def _height(wanted: float, rows: int) -> float:
-    """The height of a panel in a paper, in inches: a picture is no higher than a page."""
-    return max(1.3, min(0.62 * wanted, _PAGE / rows))
+def _height(wanted: float, rows: int, most: float) -> float:
+    """The height of a panel in a paper, in inches, in a picture of at most ``most``."""
+    return max(_LOWEST, min(0.62 * wanted, most / rows))
 
 
 def _wrapped(lines: Sequence[str], width: float, size: float, *, bold: bool = False) -> str:
@@ -318,6 +336,7 @@ def _panel(
     paper = isinstance(figure, Picture) and figure.for_paper
     axes.set_ylabel(panel.brief if paper and panel.brief else panel.y.label)
     points = panel.points.drop_nulls(["x", "y"])
+    there = set(_lines([panel]))
     if points.is_empty():
         axes.text(0.5, 0.5, "nothing to show", transform=axes.transAxes, ha="center")
     elif kind == "bars":
@@ -326,7 +345,11 @@ def _panel(
         for low, high, colour in panel.shades:
             axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, zorder=0)
         drawer = _LINES[kind]
-        for name, own in _by_line(points):
+        # A trace has a gap where nothing was measured.
+        given = panel.points.drop_nulls("x") if kind == "trace" else points
+        for name, own in _by_line(given):
+            if name and name not in there:
+                continue
             drawer(axes, own, name, styles.get(name, _ALONE))
     if kind == "bars":
         set_scale(axes, "x", panel.y)
@@ -374,6 +397,11 @@ def _trace(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
         marks = {"marker": style.marker, "markevery": (first, every)}
     axes.plot(thin["x"].to_numpy(), thin["y"].to_numpy(), color=style.colour, linewidth=0.7,
               linestyle=style.dash, label=shown(name), **marks)  # fmt: skip
+    gone = pl.col("y").is_null()
+    alone = thin.filter(~gone & gone.shift(1, fill_value=True) & gone.shift(-1, fill_value=True))
+    if not alone.is_empty():  # a point between two gaps, which no line shows
+        axes.plot(alone["x"].to_numpy(), alone["y"].to_numpy(), color=style.colour, marker=".",
+                  markersize=3, linestyle="none")  # fmt: skip
 
 
 def _scatter(axes: Axes, points: pl.DataFrame, name: str, style: Look) -> None:
@@ -395,7 +423,7 @@ def _first_seed(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def _thin(points: pl.DataFrame) -> pl.DataFrame:
-    """Thins a trace to the least and greatest of each stretch, so that no spike is lost."""
+    """Thins a trace to the least and greatest of each stretch: no spike and no gap is lost."""
     stretch = max(1, math.ceil(2 * points.height / MAX_TRACE))
     if stretch == 1:
         return points
@@ -403,7 +431,8 @@ def _thin(points: pl.DataFrame) -> pl.DataFrame:
         points.with_row_index("row")
         .with_columns(part=pl.col("row") // stretch)
         .filter(
-            (pl.col("y") == pl.col("y").max().over("part"))
+            pl.col("y").is_null()
+            | (pl.col("y") == pl.col("y").max().over("part"))
             | (pl.col("y") == pl.col("y").min().over("part"))
         )
         .unique(subset=["part", "y"], keep="first", maintain_order=True)

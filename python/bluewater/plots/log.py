@@ -101,18 +101,17 @@ def _rates(queues: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def panels(log: Log) -> list[Drawable]:
-    """The panels: queue length, queueing delay, throughput, drops and marks, signals."""
+    """The panels: queue length, queueing delay, throughput, drops, marks, signals."""
     each_s = pl.col("interval_s").clip(1e-9)
     shown = [
         _panel(log, "Queue", "Queue (packets)", pl.col("backlog_packets")),
         _panel(log, "Delay", *_delay(log)),
         _panel(log, "Throughput", "Sent (Mb/s)", 8e-6 * pl.col("departures_bytes") / each_s),
     ]
-    counts = [
-        _panel(log, what, "", pl.col(what) / each_s, f" {what}").points
-        for what in ("drops", "marks")
+    shown += [
+        _panel(log, what.capitalize(), f"{what.capitalize()} (packets/s)", pl.col(what) / each_s)
+        for what in [what for what in ("drops", "marks") if log.rows[what].sum() > 0] or ["drops"]
     ]
-    shown.append(Drawable("Drops and marks", pl.concat(counts), Scale("Packets/s", low=0)))
     told = {k: v for aqm in reversed(log.aqms) for k, v in told_signals(aqm).items()}
     for name in (each for each in log.rows.columns if each not in _COUNTED):
         shown.append(over_time(name, _panel(log, name, "", pl.col(name)).points, name, told))
@@ -137,6 +136,6 @@ def _delay(log: Log) -> tuple[str, pl.Expr]:
     return "Time to send what is queued (ms)", 8e3 * pl.col("backlog_bytes") / rate
 
 
-def _panel(log: Log, title: str, label: str, y: pl.Expr, kind: str = "") -> Drawable:
-    points = log.rows.select(x="time_s", y=y, line=pl.col("queue") + kind)
+def _panel(log: Log, title: str, label: str, y: pl.Expr) -> Drawable:
+    points = log.rows.select(x="time_s", y=y, line="queue")
     return Drawable(title, points, Scale(label, low=0))

@@ -18,7 +18,7 @@ from bluewater.own import LANGUAGE, load
 from bluewater.plots.draw import Drawable, draw
 from bluewater.results.result import measured, schema
 from bluewater.study.experiments.plot import Scale
-from bluewater.text import milliseconds, other, percent, whole
+from bluewater.text import milliseconds, number, other, percent, whole
 from bluewater.units import readable
 
 if TYPE_CHECKING:
@@ -46,16 +46,19 @@ _LONGEST = 80
 """Most characters in a picture's name."""
 
 
-def side_by_side(results: Sequence[tuple[str, Result]]) -> tuple[list[Drawable | None], int]:
+def side_by_side(
+    results: Sequence[tuple[str, Result]], most: int = _IN_A_ROW
+) -> tuple[list[Drawable | None], int]:
     """Panels of queue length for each named run, with the discipline's own signal below.
 
-    Returns the panels in reading order, with ``None`` for an empty place, and the panels per row.
+    At most ``most`` runs are in a row. Returns the panels in reading order, with ``None`` for an
+    empty place, and the panels per row.
     """
     queues = _on_one_axis([_queue(name, result) for name, result in results])
     signals = [_signal(name, result) for name, result in results]
     shares = iter(_in_sight([panel for panel, unit in signals if unit == _SHARE]))
     own = [next(shares) if unit == _SHARE else panel for panel, unit in signals]
-    width = min(len(results), _IN_A_ROW)
+    width = min(len(results), most)
     panels: list[Drawable | None] = []
     for first in range(0, len(results), width):
         for row in (queues, own):
@@ -81,24 +84,25 @@ def stem(names: Sequence[str], asked: str = "") -> str:
 def panels(result: Result) -> list[Drawable]:
     """All panels of a run's series, queue by queue: length, drops and marks, signals."""
     series = measured(result, "series")
-    shown = []
+    interval = tomllib.loads(result.scenario).get("measure", {}).get("interval", "an interval")
+    every = Scale(f"Packets in {interval}", low=0)
+    shown: list[Drawable] = []
     queues = list(result.queues.select("queue", "aqm").iter_rows())
     for queue, aqm in queues:
         of = series.filter(pl.col("queue") == queue)
         named = f"{queue}: " if len(queues) > 1 else ""
-        counts = [
-            of.select(x="time_s", y=pl.col(what), line=pl.lit(what)) for what in ("drops", "marks")
-        ]
+        shown.append(_length(f"{named}{aqm}", result, queue))
+        # Apart, because in a busy run the line of one would cover the other's.
+        happened = [what for what in ("drops", "marks") if of[what].sum() > 0] or ["drops"]
         shown += [
-            _length(f"{named}{aqm}", result, queue),
-            Drawable(
-                f"{named}drops and marks", pl.concat(counts), Scale("Packets per interval", low=0)
-            ),
+            Drawable(f"{named}{what}", of.select(x="time_s", y=what, line=pl.lit(what)), every)
+            for what in happened
         ]
         told = _told(result, queue)
         shown += [
             over_time(f"{named}{signal}", of.select(x="time_s", y=pl.col(signal)), signal, told)
             for signal in _signals(of)
+            if not _is_set(aqm, of[signal])
         ]
     return shown + (_control(result) if "control" in result.names else [])
 
@@ -222,6 +226,13 @@ def _signals(series: pl.DataFrame) -> list[str]:
     ]
 
 
+def _is_set(aqm: str, signal: pl.Series) -> bool:
+    """Whether a signal is a parameter of the discipline, such as RED's max_p, that none adapts."""
+    known = {each["name"]: each["parameters"] for each in _core.catalog()["aqms"]}
+    named = any(each["name"] == signal.name for each in known.get(aqm, ()))
+    return named and signal.n_unique() == 1
+
+
 @cache
 def told_signals(aqm: str, code: str = "", role: str = "aqm") -> Mapping[str, Mapping[str, str]]:
     """Unit and meaning of each signal of a discipline, with the filter in front, or of a class.
@@ -280,4 +291,17 @@ def figure(result: Result, shown: Sequence[Drawable], size: str | None = None) -
     """The picture of a run's panels."""
     summary = result.summary
     title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
-    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none", size=size)
+    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none", _constants(result), size)
+
+
+def _constants(result: Result) -> list[str]:
+    """A line with the parameters among the signals that have no panel, since none adapts them."""
+    series = measured(result, "series")
+    kept = [
+        f"{signal} = {number(of[signal][0])}" + (f" at {queue}" if result.queues.height > 1 else "")
+        for queue, aqm in result.queues.select("queue", "aqm").iter_rows()
+        for of in [series.filter(pl.col("queue") == queue)]
+        for signal in _signals(of)
+        if _is_set(aqm, of[signal])
+    ]
+    return [f"Constant: {', '.join(kept)}"] if kept else []

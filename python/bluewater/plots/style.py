@@ -180,7 +180,11 @@ class Look:
 
 
 def shown(name: str) -> str:
-    """The name as a label: Matplotlib would omit a label that begins with an underscore."""
+    """The name as a label, with a class as the user types it for ``compare``.
+
+    Matplotlib would omit a label that begins with an underscore.
+    """
+    name = name.removeprefix("python:")
     return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
 
 

@@ -54,7 +54,7 @@ def label(name: str) -> str:
     if "." not in name:
         return quantity(name).label
     table, *rest, last = name.split(".")
-    if (table, last) == ("queue", "aqm") and rest == ["0"]:
+    if (table, last) in (("queue", "aqm"), ("traffic", "flows")) and rest == ["0"]:
         return quantity(last).label
     place = rest[0] if rest and rest[0] not in ("0", "params") else ""
     return f"{last} of {table} {place}".rstrip()

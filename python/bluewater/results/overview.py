@@ -75,10 +75,12 @@ class Overview:
     Attributes:
         columns: Its columns; columns of means come last.
         rows: A cell for each column; ``None`` if nothing was measured.
+        starred: What a star means; formats for papers have it below the table.
     """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+    starred: str = ""
 
     @classmethod
     def of(
@@ -129,6 +131,12 @@ class Overview:
             isinstance(cell, Mean) and cell.low is not None for row in self.rows for cell in row
         )
 
+    @property
+    def has_stars(self) -> bool:
+        """Whether a number has a star that is explained."""
+        cells = (cell for row in self.rows for cell in row)
+        return bool(self.starred) and any(isinstance(cell, Mean) and cell.star for cell in cells)
+
     def write(self, path: Path | str) -> None:
         """Writes it as CSV, Markdown or LaTeX (for ``booktabs``), by the ending of the file.
 
@@ -171,7 +179,8 @@ class Overview:
 
         sides = ["---" if column.kind == "text" else "---:" for column in self.columns]
         body = (line([_plain(cell) for cell in row]) for row in self.rows)
-        return line([column.name for column in self.columns]) + line(sides) + "".join(body)
+        note = f"\n\\* {self.starred}\n" if self.has_stars else ""
+        return line([column.name for column in self.columns]) + line(sides) + "".join(body) + note
 
     def latex(self) -> str:
         """A LaTeX ``tabular`` with the rules of ``booktabs``; units are in a second head line."""
@@ -181,6 +190,10 @@ class Overview:
 
         sides = "".join("l" if column.kind == "text" else "r" for column in self.columns)
         units = [f"({tex(column.unit)})" if column.unit else "" for column in self.columns]
+        note = ""
+        if self.has_stars:
+            told = rf"\footnotesize $^{{*}}$ {tex(self.starred)}"
+            note = f"  \\multicolumn{{{len(self.columns)}}}{{l}}{{{told}}}\n"
         about = "mean over seeds and half its 95 % t-interval; " if self.has_intervals else ""
         return (
             f"% {about}needs \\usepackage{{booktabs}}\n"
@@ -189,7 +202,7 @@ class Overview:
             + (line(units) if any(units) else "")
             + "  \\midrule\n"
             + "".join(line([_tex_cell(cell) for cell in row]) for row in self.rows)
-            + "  \\bottomrule\n\\end{tabular}\n"
+            + f"  \\bottomrule\n{note}\\end{{tabular}}\n"
         )
 
     def html(self) -> str:
@@ -204,7 +217,8 @@ class Overview:
 
         head = row("th", [column.name for column in self.columns])
         body = "".join(f"<tr>{row('td', list(map(_plain, cells)))}</tr>" for cells in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        note = f"<p>* {escape(self.starred)}</p>" if self.has_stars else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def _plain(cell: Cell) -> str:
@@ -219,4 +233,4 @@ def _tex_cell(cell: Cell) -> str:
         return "--" if cell is None else tex(cell)
     mean, half = cell.texts
     star = "^{*}" if cell.star else ""
-    return f"${mean}{star} \\pm {half}$" if half else f"${mean}{star}$"
+    return f"${mean} \\pm {half}{star}$" if half else f"${mean}{star}$"

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
     captures = [f"{file}: {told}" for file, *odd in result.captures for told in of_capture(*odd)]
-    return [*of_queues(result), *_late(result), *captures, *_held(result), *_broken(result)]
+    return [
+        *of_queues(result), *_late(result), *_coarse(result), *captures, *_held(result),
+        *_broken(result),
+    ]  # fmt: skip
+
+
+def _coarse(result: Result) -> Iterator[str]:
+    """Whether the series would have its first sample after the run."""
+    interval = tomllib.loads(result.scenario).get("measure", {}).get("interval")
+    if interval and units.seconds(interval, "interval") > result.summary["duration_s"]:
+        yield f"there is no series: its interval of {interval} is longer than the run"
 
 
 def of_queues(result: Result) -> list[str]:

@@ -42,6 +42,8 @@ _KINDS = {
 }  # fmt: skip
 
 
+_INTERVAL = "50ms"
+"""Interval of the series that the picture shows."""
 _LEAST_BYTES = 15_000
 """The smallest default buffer: ten packets."""
 
@@ -117,6 +119,13 @@ def scenario(setup: Setup) -> dict[str, Any]:
     as the bottleneck, so that no other queue matters. Each of several round trips has its own node
     on the left; the single node on the right has the shortest.
     """
+    if 0 < seconds(setup.duration, "--duration") < 2 * seconds(_INTERVAL, "interval"):
+        raise InputError(
+            f"too short for a series, whose interval is {_INTERVAL}",
+            key="--duration",
+            value=setup.duration,
+            allowed=f"at least {duration_text(2 * seconds(_INTERVAL, 'interval'))}",
+        )
     bulk = tcp.bulk(setup.transport, "--transport")
     trips = sorted(seconds(each, "--rtt") for each in setup.trips)
     hop = duration_text(trips[0] / 6)
@@ -149,7 +158,7 @@ def scenario(setup: Setup) -> dict[str, Any]:
             },
             *(_other(text, setup) for text in setup.against),
         ],
-        "measure": {"interval": "50ms", "delays": setup.delays or bool(setup.against)},
+        "measure": {"interval": _INTERVAL, "delays": setup.delays or bool(setup.against)},
     }
     for key, value in (setup.settings or {}).items():
         assign(made, key, value, "<compare>")
