@@ -132,6 +132,15 @@ def test_what_is_not_needed_is_removed(tmp_path: Path, monkeypatch: pytest.Monke
     assert after >= 0.9 * before
 
 
+def test_reducing_ends_even_if_nothing_is_needed() -> None:
+    chosen = Moves(0.2, 1.1, 0.07, identities=900, turns=30, packet=64, ecn=True, dscp="EF")
+    steps = 0
+    while less := rules.smaller(chosen):
+        chosen, steps = less[-1], steps + 1
+        assert steps < 200
+    assert chosen.load < 0.001
+
+
 def test_ctrl_c_shows_the_worst_so_far(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     make, calls = Maker.make, []

@@ -43,6 +43,8 @@ _LEAST_ON = 0.01
 """Least share of the period that a burst lasts."""
 _SHORTEST = 1e-3
 """No burst is made shorter than this, s."""
+_LEAST_LOAD = 1e-4
+"""No attack is made smaller than this share of the link's rate."""
 _DSCP = ("cake", "wred")
 """The disciplines for which the codepoint is a move; others ignore it."""
 _LOW = 0.5
@@ -274,6 +276,8 @@ def smaller(chosen: Moves) -> list[Moves]:
         made.append(replace(chosen, identities=count, turns=min(chosen.turns, count)))
         made.append(replace(chosen, turns=max(1, round(chosen.turns * part))))
     for part in (0.1, 0.25, 0.5, 0.7, 0.85):
+        if chosen.load * part < _LEAST_LOAD:
+            continue
         burst = round(chosen.burst * part, 4)
         if burst >= _SHORTEST:
             made.append(replace(chosen, load=chosen.load * part, burst=burst))
