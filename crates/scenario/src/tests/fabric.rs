@@ -232,9 +232,11 @@ fn naive(topology: &Topology, from: usize, to: usize) -> Vec<Route> {
         for &link in &topology.out[node] {
             let next = topology.links[link].to;
             if !seen.contains(&next) {
-                (route.push(link as u32), seen.push(next));
+                route.push(link as u32);
+                seen.push(next);
                 go(topology, route, next, to, seen, all);
-                (route.pop(), seen.pop());
+                route.pop();
+                seen.pop();
             }
         }
     }

@@ -39,12 +39,15 @@ pub(super) struct Paths<'a> {
     /// The one path between two nodes, where all flows take it.
     between: HashMap<[usize; 2], (u32, u64)>,
     /// The paths between two nodes, where packets draw.
-    drawn: HashMap<[usize; 2], (Arc<[(f64, u32)]>, u64)>,
+    drawn: HashMap<[usize; 2], (Shares, u64)>,
     /// What the entries behind all links and wires stand for.
     pub(super) stages: Vec<Stage>,
     /// The entry before each link whose queue shares a buffer.
     gates: HashMap<u32, u32>,
 }
+
+/// Up to which number, in 0 … 1, each path is drawn, and where it is in the table.
+type Shares = Arc<[(f64, u32)]>;
 
 /// The most paths between two nodes among which packets draw; a fat-tree of 32 ports has as many.
 const MOST_PATHS: usize = 256;
@@ -133,14 +136,14 @@ impl<'a> Paths<'a> {
                     (upto, highest) = (upto + share, rate.max(highest));
                     (upto, at)
                 };
-                let paths: Arc<[(f64, u32)]> = all.into_iter().map(place).collect();
+                let paths: Shares = all.into_iter().map(place).collect();
                 self.drawn.insert(ends, (paths.clone(), highest));
                 (paths, highest)
             }
         };
         let at = self.table.len() as u32;
         self.table.extend([self.elements + self.stages.len() as u32, END]);
-        let number = 1 + (flow as usize) << 1 | way as usize;
+        let number = ((1 + flow as usize) << 1) | way as usize;
         let draw = Draw::new(paths, stream(self.seed, Stream::Route, number));
         self.stages.push(Stage::Draw(draw));
         Ok((at, rate))
