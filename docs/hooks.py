@@ -305,6 +305,7 @@ _SECTIONS = [
     ("LinkSpec", "`[[link]]`: a network of one's own"),
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
+    ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),
     ("EventSpec", "`[[event]]`: what changes when a flow enters a phase"),
     ("When", "`when` of an event"),
     ("Measure", "`[measure]`: what is sampled"),

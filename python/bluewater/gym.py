@@ -96,7 +96,7 @@ def queue_features(seen: Seen) -> NDArray[np.float64]:
 def sender_features(seen: Seen) -> NDArray[np.float64]:
     """What a network is shown of connections: six numbers, a row for each environment.
 
-    What was acknowledged, in units of 10 Mb/s; the least round trip in units of 100 ms; by how
+    The rate of acknowledged data, in units of 10 Mb/s; the least round trip in units of 100 ms; by how
     much of it the mean round trip was longer, at most 10; the share of bytes that were lost;
     marks and episodes of congestion, as counts up to 10 in units of ten.
     """

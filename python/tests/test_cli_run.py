@@ -54,6 +54,28 @@ def test_run_shows_delays_by_group(cli: Cli, tiny: Path) -> None:
     assert queueing < one_way < round_trip
 
 
+def test_of_many_queues_those_with_the_longest_delay_are_shown(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "fabric.toml"
+    file.write_text(
+        """
+        duration = "2ms"
+        network = { preset = "fat-tree", rate = "1gbit" }
+        queue = [{ aqm = "droptail", buffer = "100p" }]
+        traffic = [{ transport = "cubic", from = ["h0", "h2"], to = ["h1"], flows = 4 }]
+        """
+    )
+    done = cli("run", str(file))
+    shown = " ".join(done.stdout.split())
+    result = bluewater.run(file)
+    assert result.queues.height == 80
+    longest = result.queues.sort("delay_p99_s", descending=True)["queue"].to_list()
+    assert "queues 3 of 80, by queueing delay (p99)" in shown
+    assert sum(f"{name} (droptail)" in shown for name in longest) == 3
+    assert f"{longest[0]} (droptail)" in shown
+    idle = (result.queues["arrivals"] == 0).sum()
+    assert f"nothing arrived at {idle} of 80 queues" in " ".join(done.stderr.split())
+
+
 def test_groups_of_one_name_are_all_shown(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "chain.toml"
     file.write_text(

@@ -241,7 +241,7 @@ def test_the_example_of_a_link_that_varies_runs() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["tutorial", "controllers", "gym"])
+@pytest.mark.parametrize("name", ["tutorial", "controllers", "fabrics", "gym"])
 def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:
     page = DOCS / f"{name}.md"
     text = page.read_text("utf-8")
@@ -256,6 +256,8 @@ def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:
                 printed = _shell(code, tmp_path)
             case "python":
                 _ran([sys.executable, "-c", code], tmp_path)
+            case "text" if block["title"]:
+                (tmp_path / block["title"]).write_text(code, "utf-8")
             case "text":
                 shown = _shown(printed)
                 if os.environ.get("BLUEWATER_UPDATE_DOCS"):

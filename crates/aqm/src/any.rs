@@ -10,6 +10,7 @@ use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
+use crate::filter::gate::Gate;
 use crate::filter::policer::{self, Policer};
 use crate::filter::red_pd::{self, RedPd};
 use crate::filter::{Filter, Prefilter};
@@ -122,6 +123,19 @@ impl<P: Carried> AnyQdisc<P> {
         Self::Told(Box::new(Told::new(self, env, rates)))
     }
 
+    /// This queue, which must be empty, behind a gate.
+    #[must_use]
+    pub fn gated(self) -> Self {
+        Self::Gated(Box::new(Prefilter::open(self)))
+    }
+
+    /// Whether a queue behind a gate drops the next packet, as if it had no room.
+    pub fn close(&mut self, closed: bool) {
+        if let Self::Gated(gated) = self {
+            gated.filter_mut().close(closed);
+        }
+    }
+
     /// A queue that follows its link's rate takes these from `env.now` on, when that of `env` holds.
     pub fn set_rates(&mut self, env: &Env, rates: Rates) {
         if let Self::Told(told) = self {
@@ -153,6 +167,8 @@ macro_rules! any_qdisc {
             $behind(Box<Prefilter<$filter, Self>>),)*
             /// Any of these, with each new rate of its link.
             Told(Box<Told<Self>>),
+            /// Any of these behind a gate that its owner closes.
+            Gated(Box<Prefilter<Gate, Self>>),
             /// One that was brought along.
             Own(Box<Fifo<Own, P>>),
         }
@@ -164,6 +180,7 @@ macro_rules! any_qdisc {
                     $(AnyQdisc::$variant($d q) => $d act,)*
                     $(AnyQdisc::$behind($d q) => $d act,)*
                     AnyQdisc::Told($d q) => $d act,
+                    AnyQdisc::Gated($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }
             };

@@ -1,4 +1,4 @@
-//! Fixed histograms: recording is a few instructions and never allocates.
+//! Histograms: recording is a few instructions, and allocates only for a value larger than any before.
 
 /// Values below have a weight each, which takes no search for a bucket.
 const SMALL: usize = 1024;
@@ -8,8 +8,8 @@ const SMALL: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct LogLinear<const BITS: u32> {
     small: Box<[u64; SMALL]>,
-    /// Of the other values, by bucket.
-    weights: Box<[u64]>,
+    /// Of the other values, by bucket, up to the last that was needed: a large network has many histograms.
+    weights: Vec<u64>,
     /// The least and the largest of the other values.
     min: u64,
     max: u64,
@@ -23,8 +23,7 @@ pub type Fine = LogLinear<8>;
 
 impl<const BITS: u32> Default for LogLinear<BITS> {
     fn default() -> Self {
-        let weights = vec![0; Self::BUCKETS].into_boxed_slice();
-        Self { small: Box::new([0; SMALL]), weights, min: u64::MAX, max: 0 }
+        Self { small: Box::new([0; SMALL]), weights: Vec::new(), min: u64::MAX, max: 0 }
     }
 }
 
@@ -59,13 +58,25 @@ impl<const BITS: u32> LogLinear<BITS> {
             self.small[value as usize] += weight;
             return;
         }
-        self.weights[Self::bucket(value)] += weight;
+        let bucket = Self::bucket(value);
+        match self.weights.get_mut(bucket) {
+            Some(sum) => *sum += weight,
+            None => self.add_beyond(bucket, weight),
+        }
         if value > self.max {
             self.max = value;
         }
         if value < self.min {
             self.min = value;
         }
+    }
+
+    /// Adds to a bucket behind all that were needed so far.
+    #[cold]
+    #[inline(never)]
+    fn add_beyond(&mut self, bucket: usize, weight: u64) {
+        self.weights.resize((bucket + 1).next_power_of_two().min(Self::BUCKETS), 0);
+        self.weights[bucket] += weight;
     }
 
     /// The largest value added; 0 if there was none.
@@ -108,7 +119,7 @@ impl<const BITS: u32> LogLinear<BITS> {
     fn parts(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let small = (0..).zip(self.small.iter()).map(|(value, &weight)| (value, value, weight));
         let first = Self::bucket(SMALL as u64);
-        let large = (first..).zip(&self.weights[first..]);
+        let large = (first..).zip(self.weights.iter().skip(first));
         small.chain(large.map(|(bucket, &weight)| Self::part(bucket, weight)))
     }
 
@@ -129,13 +140,16 @@ impl<const BITS: u32> LogLinear<BITS> {
         let add = |to: &mut [u64], from: &[u64]| {
             to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         };
+        if self.weights.len() < other.weights.len() {
+            self.weights.resize(other.weights.len(), 0);
+        }
         add(&mut self.small[..], &other.small[..]);
         add(&mut self.weights[..], &other.weights[..]);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything.
+    /// Forgets everything; the room is kept.
     pub fn clear(&mut self) {
         self.small.fill(0);
         self.weights.fill(0);
@@ -322,6 +336,11 @@ mod tests {
         assert_eq!(h.quantile(0.5), 0);
         h.add(u64::MAX, 3);
         assert_eq!(h.max(), u64::MAX);
+        let mut joined = Histogram::default();
+        joined.add(2000, 1);
+        joined.join(&h);
+        assert_eq!(joined.max(), u64::MAX);
+        assert!((2000..2048).contains(&joined.quantile(0.25)));
     }
 
     #[test]

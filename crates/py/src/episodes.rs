@@ -52,7 +52,7 @@ thread_local! {
 #[derive(Clone, Default)]
 struct Strings(Arc<(AtomicU64, Mutex<Heard>)>);
 
-/// What a queue is told, and what connections hear in a step.
+/// The rate of the agent's link, and what its connections hear in a step.
 #[derive(Clone, Copy, Default)]
 struct Heard {
     acked: u64,

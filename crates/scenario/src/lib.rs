@@ -16,11 +16,13 @@ pub mod own;
 mod queue;
 pub mod routes;
 mod schema;
+pub mod switch;
 pub mod text;
 pub mod traffic;
 pub mod varies;
 
-use aqm::Duration;
+use aqm::{Duration, Limit};
+use link::histogram::Times;
 use link::stats::FlowTally;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +37,7 @@ pub use limits::horizon;
 use network::{LinkSpec, Network, Topology};
 use queue::expand_queues;
 pub use queue::{Parameter, QueueSpec};
+use switch::SwitchSpec;
 use text::Text;
 pub use traffic::TrafficSpec;
 use traffic::{Unread, expand_traffic, keys_of, keys_of_traffic, later, read_groups};
@@ -64,6 +67,9 @@ pub struct Scenario {
     /// Managed queues. All other links have a queue without bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueueSpec>,
+    /// Switches whose ports share a buffer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switch: Vec<SwitchSpec>,
     /// Groups of flows.
     #[serde(default, deserialize_with = "later", skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<TrafficSpec>,
@@ -114,6 +120,7 @@ fn places() -> meant::Places {
     vec![
         ("[network]", keys_of::<Network>().0),
         ("[[queue]]", keys_of::<QueueSpec>().0),
+        ("[[switch]]", keys_of::<SwitchSpec>().0),
         ("[[traffic]]", keys_of_traffic()),
         ("[[event]]", keys_of::<EventSpec>().0),
         ("[measure]", keys_of::<Measure>().0),
@@ -170,6 +177,18 @@ impl Scenario {
         Topology::new(&self.network, &self.link)
     }
 
+    /// Of each queue, the number of its link; each names one since the scenario was checked.
+    ///
+    /// # Errors
+    /// A link that is not there.
+    pub fn managed(&self, topology: &Topology) -> Result<Vec<usize>, Complaint> {
+        let link = |(i, spec): (usize, &QueueSpec)| {
+            topology
+                .find_link(spec.link.as_deref().unwrap_or_default(), &format!("queue[{i}].link"))
+        };
+        self.queue.iter().enumerate().map(link).collect()
+    }
+
     /// Checks what the types alone cannot, and fills in what follows from the rest.
     fn check(mut self, files: &mut dyn Files) -> Result<Self, Complaint> {
         if self.duration.0 == Duration::ZERO {
@@ -203,6 +222,7 @@ impl Scenario {
         let topology = self.topology()?;
         self.network.fill_in();
         self.queue = expand_queues(self.queue, &topology)?;
+        switch::shared(&self.switch, &topology, &self.managed(&topology)?)?;
         let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, files)?;
         self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {
@@ -220,23 +240,44 @@ impl Scenario {
             let allowed = format!("less than {end} for so many links and flows");
             return Err(Complaint::new("duration", allowed));
         }
-        self.check_memory(flows)?;
+        self.check_memory(flows, &topology)?;
         Ok(self)
     }
 
-    /// Refuses more queues and flows than a large machine has the memory for: each queue counts the packets of
-    /// each flow, and once more if there is a warm-up.
-    fn check_memory(&self, flows: u64) -> Result<(), Complaint> {
+    /// Refuses what a large machine has no memory for: room for the packets of each queue, and what is counted.
+    fn check_memory(&self, flows: u64, topology: &Topology) -> Result<(), Complaint> {
         const MOST: u64 = 64 << 30;
+        /// A packet in a queue, with what the queue knows of it.
+        const PACKET: u64 = 64;
+        /// Histograms and counters of a queue.
+        const QUEUE: u64 = 40_000;
         let queues = self.queue.len() as u64;
+        let mut room = 0;
+        for (spec, link) in self.queue.iter().zip(self.managed(topology)?) {
+            let slots =
+                spec.limit(topology, link).map_or(0, |limit| u64::from(limit.max_packets()));
+            room += QUEUE + PACKET * slots.next_power_of_two();
+        }
+        // The first queue counts the packets of each flow, and once more if there is a warm-up.
         let counted = if self.warmup.0 == Duration::ZERO { 1 } else { 2 };
-        let bytes = queues * flows * counted * size_of::<FlowTally>() as u64;
+        let counts = flows * counted * size_of::<FlowTally>() as u64;
+        let delays =
+            if self.measure.delays { queues * flows * size_of::<Times>() as u64 } else { 0 };
+        let bytes = room + counts + delays;
         if bytes <= MOST {
             return Ok(());
         }
         let problem =
-            format!("{queues} queues that count {flows} flows need {} GB of memory", bytes >> 30);
-        let hint = "fewer flows, or [[queue]] only for the links that are looked at";
+            format!("{queues} queues with {flows} flows need {} GB of memory", bytes >> 30);
+        let hint = match delays > room {
+            true => "fewer flows, `delays` off, or [[queue]] only for the links that are looked at"
+                .into(),
+            false => format!(
+                "a smaller buffer: one in bytes has room for a packet in each {} of them, one in \
+                 packets (100p) for so many",
+                Limit::MIN_PACKET
+            ),
+        };
         Err(Complaint::wrong("queue", problem).allowed(format!("{} GB", MOST >> 30)).hint(hint))
     }
 }

@@ -704,6 +704,32 @@ impl Topology {
         })
     }
 
+    /// The nodes of a name, in which a `*` stands for any text; without one all switches of a fabric.
+    pub(crate) fn find_nodes(
+        &self,
+        name: Option<&str>,
+        key: &str,
+    ) -> Result<Vec<usize>, Complaint> {
+        let Some(pattern) = name else {
+            let mut found: Vec<usize> = match self.bottlenecks {
+                0 => self.ports.iter().map(|&port| self.links[port].from).collect(),
+                _ => Vec::new(),
+            };
+            found.sort_unstable();
+            found.dedup();
+            return match found.is_empty() {
+                true => Err(Complaint::wrong(key, "needed").allowed("the name of a node")),
+                false => Ok(found),
+            };
+        };
+        let meant = |&node: &usize| matches(pattern, &self.nodes[node]);
+        let found: Vec<usize> = (0..self.nodes.len()).filter(meant).collect();
+        match found.is_empty() {
+            true => self.ends(Some(&[pattern.into()]), true, key),
+            false => Ok(found),
+        }
+    }
+
     /// The nodes of the given names; without them the preset's left or right side.
     ///
     /// # Errors

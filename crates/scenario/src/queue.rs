@@ -255,8 +255,9 @@ impl QueueSpec {
             }
             Size::Bytes(n) => n,
             Size::Bdp(multiple) => {
-                let rtt =
-                    topology.base_rtt().ok_or("bytes or packets: bdp is of a preset network")?;
+                let rtt = topology
+                    .base_rtt()
+                    .ok_or("bytes or packets: bdp is of a dumbbell or a chain")?;
                 if rtt == Duration::ZERO {
                     return Err("bytes or packets: the base round trip is 0s".into());
                 }

@@ -3,7 +3,7 @@
 mod pairs;
 mod paths;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use aqm::units::Size;
 use aqm::{Duration, Env, Instant, Label, Rate, Rng};
@@ -12,6 +12,7 @@ use link::impair::Loss;
 use scenario::error::Complaint;
 use scenario::event::{self, When};
 use scenario::network::{Edge, LinkSpec, Topology};
+use scenario::switch::Shared;
 use scenario::text::Text;
 use scenario::traffic::{
     self as keys, Exponential, Finite, Offer, Pareto, Periodic, Schedule, Sizes, Spread,
@@ -20,7 +21,7 @@ use scenario::traffic::{
 use scenario::{QueueSpec, Scenario};
 
 use crate::app::{App, NOTHING, Objects, Periods, Unsent};
-use crate::network::{Identity, Link, Spray};
+use crate::network::{Identity, Link, Stage};
 use crate::simulation::events::{Change, Waiting};
 use crate::transport::{FlowSetup, Group, Transport};
 use pairs::Pairs;
@@ -43,7 +44,7 @@ enum Stream {
     Size = 6,
     /// The hash by which switches choose among equally short routes, and the routes of a flow's packets.
     Route = 7,
-    /// Who sends to whom in a group with a pattern.
+    /// The pairs of nodes of a group with a pattern.
     Pattern = 8,
 }
 
@@ -81,24 +82,13 @@ pub(crate) fn identities(traffic: &[TrafficSpec], labels: bool) -> Option<Vec<Id
     Some(identities)
 }
 
-/// Of each queue of the scenario, the number of its link.
-pub(crate) fn queue_links(
-    scenario: &Scenario,
-    topology: &Topology,
-) -> Result<Vec<usize>, Complaint> {
-    let link = |(i, spec): (usize, &QueueSpec)| {
-        // Each names its link, since the scenario was checked.
-        topology.find_link(spec.link.as_deref().unwrap_or_default(), &format!("queue[{i}].link"))
-    };
-    scenario.queue.iter().enumerate().map(link).collect()
-}
-
-/// All links, those with a queue at `managed`; behind them the wires of those that impair packets, and
+/// All links, those with a queue at `managed`, some of which are behind a gate, as they share a buffer; behind them the wires of those that impair packets, and
 /// of each link the number of its wire, if it has one.
 pub(crate) fn links(
     scenario: &Scenario,
     topology: &Topology,
     managed: &[usize],
+    shared: &[Shared],
 ) -> Result<(Vec<Link>, Vec<Option<u32>>), Complaint> {
     let traffic = &scenario.traffic;
     let flows = traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
@@ -108,27 +98,36 @@ pub(crate) fn links(
     managed.iter().zip(scenario.queue.iter().enumerate()).for_each(|(&link, spec)| {
         specs[link].get_or_insert(spec);
     });
-    let mut links = specs
-        .into_iter()
-        .enumerate()
-        .map(|(link, spec)| build_link(topology, link, spec, scenario.seed, mean_packet, flows))
-        .collect::<Result<Vec<_>, _>>()?;
+    let gated: HashSet<usize> = shared.iter().flat_map(|shared| &shared.links).copied().collect();
+    let mut links = Vec::with_capacity(specs.len());
+    for (link, spec) in specs.into_iter().enumerate() {
+        let spec = spec.map(|(i, spec)| Wanted { i, spec, gated: gated.contains(&link) });
+        links.push(build_link(topology, link, spec, scenario.seed, mean_packet, flows)?);
+    }
     let (impairing, wires) = wires(topology, scenario.seed, links.len());
     links.extend(impairing);
     Ok((links, wires))
 }
 
+/// A queue that is to be built: its number in the scenario, and whether it is behind a gate.
+struct Wanted<'a> {
+    i: usize,
+    spec: &'a QueueSpec,
+    gated: bool,
+}
+
+/// The first queue counts the packets of each of `flows` flows: the table of flows has them.
 fn build_link(
     topology: &Topology,
     link: usize,
-    spec: Option<(usize, &QueueSpec)>,
+    queue: Option<Wanted<'_>>,
     seed: u64,
     mean_packet: u32,
     flows: usize,
 ) -> Result<Link, Complaint> {
     let edge = &topology.links[link];
     let delay = Duration::from_nanos(edge.least_delay());
-    let Some((i, spec)) = spec else {
+    let Some(Wanted { i, spec, gated }) = queue else {
         return Ok(Link::plain(edge.rate, delay).with(&edge.sending));
     };
     let limit = spec
@@ -143,7 +142,9 @@ fn build_link(
     };
     let mut rng = stream(seed, Stream::Queue, link);
     let queue = spec.build(i, &env, &edge.sending, &mut rng)?;
-    Ok(Link::managed(edge.rate, delay, queue, rng, flows).with(&edge.sending))
+    let queue = if gated { queue.gated() } else { queue };
+    let counted = if i == 0 { flows } else { 0 };
+    Ok(Link::managed(edge.rate, delay, queue, rng, counted).with(&edge.sending))
 }
 
 /// The wires of all links that impair packets, as further links, numbered from `from` on; and of each
@@ -211,18 +212,19 @@ pub(crate) struct Flows {
     pub(crate) setups: Vec<FlowSetup>,
     /// The table of paths.
     pub(crate) paths: Vec<u32>,
-    /// What draws the path of each packet, where packets do not keep to one.
-    pub(crate) sprays: Vec<Spray>,
+    /// What stands between the links of paths.
+    pub(crate) stages: Vec<Stage>,
 }
 
-/// The flows of all groups, over links with these `wires`.
+/// The flows of all groups, over links with these `wires`, some of which share buffers.
 pub(crate) fn flows(
     scenario: &Scenario,
     topology: &Topology,
     wires: Vec<Option<u32>>,
+    shared: &[Shared],
 ) -> Result<Flows, Complaint> {
     let (seed, end) = (scenario.seed, scenario.duration.0.as_nanos());
-    let mut paths = Paths::new(scenario, topology, wires);
+    let mut paths = Paths::new(scenario, topology, wires, shared);
     let identities = identities(&scenario.traffic, false);
     let (mut groups, mut setups) = (Vec::new(), Vec::new());
     for (g, spec) in scenario.traffic.iter().enumerate() {
@@ -255,7 +257,7 @@ pub(crate) fn flows(
         }
         check_numbers(spec, g, highest, end)?;
     }
-    Ok(Flows { groups, setups, paths: paths.table, sprays: paths.sprays })
+    Ok(Flows { groups, setups, paths: paths.table, stages: paths.stages })
 }
 
 /// The highest rate of each link at any time, bit/s.
@@ -488,7 +490,7 @@ mod tests {
         let scenario = Scenario::from_toml(&text, "x").unwrap();
         let topology = scenario.topology().unwrap();
         let wires = vec![None; topology.links.len()];
-        let complaint = flows(&scenario, &topology, wires).err()?;
+        let complaint = flows(&scenario, &topology, wires, &[]).err()?;
         assert_eq!(complaint.key, "duration");
         Some(complaint.problem)
     }

@@ -1,6 +1,8 @@
 //! Fabrics: every route is used, by flows and by packets as chance has it, and throughput is that of the
 //! routes.
 
+use aqm::Duration;
+use sim::results::journal::Selection;
 use sim::results::table::Column;
 use sim::{Outcome, Run, Scenario};
 
@@ -150,4 +152,113 @@ fn packets_are_spread_as_chance_has_it() {
     assert_eq!(again.decision_hash, packet.decision_hash);
     let other = fat_tree("packet", group).replace("seed = 5", "seed = 6");
     assert_ne!(start(&other).finish().decision_hash, packet.decision_hash);
+}
+
+/// A switch R whose ports to `n` receivers, at 100 Mb/s each, share 300 kB.
+fn star(n: usize, alpha: f64, traffic: &str) -> String {
+    let mut text = String::from("duration = \"500ms\"\nwarmup = \"200ms\"\n");
+    for i in 0..n {
+        for (from, to, rate) in
+            [(format!("s{i}"), "R".into(), "1gbit"), ("R".into(), format!("d{i}"), "100mbit")]
+        {
+            text += &format!(
+                "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\ndelay = \"1us\"\n"
+            );
+        }
+        text += &format!("[[traffic]]\nfrom = [\"s{i}\"]\nto = [\"d{i}\"]\n{traffic}\n");
+    }
+    text += "[[queue]]\nlink = \"R->d*\"\naqm = \"droptail\"\nbuffer = \"1MB\"\n";
+    text + &format!("[[switch]]\nname = \"R\"\nbuffer = \"300kB\"\nalpha = {alpha}\n")
+}
+
+/// CH98: each of n saturated queues gets alpha/(1 + n alpha) of the buffer. A queue is a packet shorter at
+/// most.
+#[test]
+fn saturated_queues_share_a_buffer_as_the_formula_says() {
+    let overload = "transport = \"cbr\"\nrate = \"211mbit\"";
+    for alpha in [0.25, 1.0, 2.0] {
+        for n in 1..=4 {
+            let outcome = start(&star(n, alpha, overload)).finish();
+            let share = 300_000.0 * alpha / (1.0 + n as f64 * alpha);
+            for row in 0..n {
+                let bytes = outcome.queues.number("queue_mean_bytes", row).unwrap();
+                let case = format!("{bytes} bytes for {share}, {n} queues, alpha {alpha}");
+                assert!((share - 1500.0..=share + 1000.0).contains(&bytes), "{case}");
+                assert!(outcome.queues.number("drops_overflow", row).unwrap() > 1000.0);
+            }
+        }
+    }
+}
+
+/// A packet at a queue: when it arrives (ns), its queue, its length, and whether it was dropped.
+type Arrived = (u64, usize, u64, bool);
+
+/// All packets at the queues of a run, in the order of their arrivals.
+fn arrivals(text: &str) -> Vec<Arrived> {
+    let mut run = start(text);
+    run.keep_journal(&Selection::default());
+    while run.advance(Duration::from_millis(10)) {}
+    let mut all = Vec::new();
+    for (queue, (_, table)) in run.drain_journal().into_iter().enumerate() {
+        let Some(Column::Text(fates)) = table.column("fate") else { panic!("no fates") };
+        for (row, fate) in fates.iter().enumerate() {
+            let [now, bytes] = ["arrived_ns", "bytes"].map(|name| table.number(name, row).unwrap());
+            all.push((now as u64, queue, bytes as u64, fate == "dropped"));
+        }
+    }
+    all.sort_unstable();
+    all
+}
+
+/// The rule by the book: of each queue the packets with the times at which they leave it, looked through at
+/// each arrival.
+fn by_the_book(arrivals: &[Arrived], n: usize, alpha: f64) -> Vec<bool> {
+    let mut queued: Vec<Vec<(u64, u64)>> = vec![Vec::new(); n];
+    let mut free_at = vec![0; n];
+    let mut dropped = Vec::new();
+    for &(now, queue, bytes, _) in arrivals {
+        queued.iter_mut().for_each(|queue| queue.retain(|(leaves, _)| *leaves > now));
+        let held = |queue: &[(u64, u64)]| queue.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let free = 300_000 - queued.iter().map(|queue| held(queue)).sum::<u64>();
+        let admitted = bytes <= free && (held(&queued[queue]) as f64) < alpha * free as f64;
+        dropped.push(!admitted);
+        if admitted {
+            let leaves = now.max(free_at[queue]);
+            free_at[queue] = leaves + bytes * 80; // at 100 Mb/s
+            queued[queue].push((leaves, bytes));
+        }
+    }
+    dropped
+}
+
+#[test]
+fn a_shared_buffer_admits_what_a_naive_one_admits() {
+    let bursts = "transport = \"cbr\"\nrate = \"109mbit\"\ngaps = \"poisson\"\npacket = \"1200B\"\nflows = 1\nstart = \"0s..50ms\"";
+    for alpha in [0.1, 0.5, 3.0] {
+        let arrived = arrivals(&star(3, alpha, bursts));
+        let times = arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0).count();
+        assert_eq!(times, 0, "packets at one instant have an order of their own");
+        let dropped: Vec<bool> = arrived.iter().map(|each| each.3).collect();
+        let count = dropped.iter().filter(|&&dropped| dropped).count();
+        assert!(count > 50 && arrived.len() > 10_000, "{count} of {}", arrived.len());
+        assert_eq!(dropped, by_the_book(&arrived, 3, alpha), "alpha {alpha}");
+    }
+}
+
+/// What a fabric's switches share changes nothing of folding, and a run in pieces is the whole.
+#[test]
+fn shared_buffers_of_a_fabric_keep_the_books() {
+    let group = "transport = \"cubic\"\nflows = 64\nmin_rto = \"5ms\"";
+    let text = fat_tree("packet", group) + "\n[[switch]]\nbuffer = \"60kB\"\nalpha = 0.5\n";
+    let whole = start(&text).finish();
+    let every_hop = start(&text).with_folding(false).finish();
+    let mut pieces = start(&text);
+    while pieces.advance(Duration::from_micros(731)) {}
+    let pieces = pieces.finish();
+    assert_eq!(whole.decision_hash, every_hop.decision_hash);
+    assert_eq!(whole.decision_hash, pieces.decision_hash);
+    let drops: f64 = (0..96).map(|row| whole.queues.number("drops_overflow", row).unwrap()).sum();
+    assert!(drops > 100.0, "{drops}");
+    let other = text.replace("alpha = 0.5", "alpha = 8");
+    assert_ne!(start(&other).finish().decision_hash, whole.decision_hash);
 }

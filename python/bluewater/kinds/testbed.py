@@ -56,6 +56,7 @@ def check(table: Mapping[str, Any], file: str) -> str:
             (True, f"queue.0.{k}", queues[0][k], "nothing")
             for k in sorted(queues[0].keys() - _QUEUE)
         ),
+        ("switch" in scenario, "switch", len(scenario.get("switch", ())), "no shared buffer"),
         *((v and k != "interval", f"measure.{k}", v, "interval") for k, v in measure.items()),
         *(each for i, group in enumerate(traffic) for each in _group(f"traffic.{i}", group)),
         (tcp > 1, "traffic", f"{tcp} groups of TCP", "one, and cbr beside it"),

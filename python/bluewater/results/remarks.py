@@ -32,19 +32,20 @@ def _coarse(result: Result) -> Iterator[str]:
 def of_queues(result: Result) -> list[str]:
     """Those of them that are about its queues."""
     told = []
-    queues = result.load("queues").rows(named=True) if "queues" in result.names else []
-    unused = [queue["queue"] for queue in queues if not queue["arrivals"]]
-    if len(unused) > _FEW:
-        of = f"{len(unused)} of {len(queues)} queues in the measured window"
-        told.append(f"nothing arrived at {of}: {', '.join(unused[:_FEW])} …")
-    else:
-        told.extend(f"nothing arrived at {name} in the measured window" for name in unused)
-    for queue in queues:
-        if queue["arrivals"] and queue["drops"] == queue["arrivals"]:
-            told.append(
-                f"every packet that arrived at {queue['queue']} was dropped: "
-                "is its buffer large enough for one of them?"
-            )
+    if "queues" in result.names:
+        queues = result.load("queues")
+        unused = queues.filter(queues["arrivals"] == 0)["queue"].to_list()
+        if len(unused) > _FEW:
+            of = f"{len(unused)} of {queues.height} queues in the measured window"
+            told.append(f"nothing arrived at {of}: {', '.join(unused[:_FEW])} …")
+        else:
+            told.extend(f"nothing arrived at {name} in the measured window" for name in unused)
+        told.extend(
+            f"every packet that arrived at {queue['queue']} was dropped: "
+            "is its buffer large enough for one of them?"
+            for queue in queues.iter_rows(named=True)
+            if queue["drops"] == queue["arrivals"] > 0
+        )
     told.extend(_out_of_reach(tomllib.loads(result.scenario)))
     return told
 

@@ -16,6 +16,7 @@ use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::Instant;
 
+pub mod gate;
 pub mod policer;
 pub mod red_pd;
 
@@ -76,6 +77,11 @@ impl<F: Filter, Q> Prefilter<F, Q> {
         rng: &mut Rng,
     ) -> Result<Self, ConfigError> {
         Ok(Self { filter: F::new(config, env, rng)?, queue, counters: Counters::default() })
+    }
+
+    /// The filter.
+    pub fn filter_mut(&mut self) -> &mut F {
+        &mut self.filter
     }
 }
 
@@ -190,6 +196,13 @@ impl<P: Copy, F: Filter, Q: Discipline<P>> Discipline<P> for Prefilter<F, Q> {
 
     fn new((filter, queue): &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         Self::before(Q::new(queue, env, rng)?, filter, env, rng)
+    }
+}
+
+impl<Q> Prefilter<gate::Gate, Q> {
+    /// An open gate before `queue`, which must be empty.
+    pub fn open(queue: Q) -> Self {
+        Self { filter: gate::Gate::default(), queue, counters: Counters::default() }
     }
 }
 

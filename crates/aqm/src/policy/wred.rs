@@ -128,7 +128,7 @@ pub struct Wred {
     cores: [RedCore; 8],
 }
 
-/// What is queued of each class, and the average of the class and those above it; the first is not used.
+/// Amounts queued of each class, and the average of the class and those above it; the first is not used.
 #[derive(Clone, Debug)]
 struct Coupled {
     queued: [u64; 8],

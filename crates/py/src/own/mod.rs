@@ -539,8 +539,8 @@ fn arguments<'a, 'py>(
     Ok((class.code, class.file, class.name, dict, class.role.key()))
 }
 
-/// An error of `bluewater.own`, whose attributes say where, or of the user's own code. What is no error, as
-/// Ctrl-C, is kept, and raised in place of the complaint.
+/// An error of `bluewater.own`, whose attributes say where, or of the user's own code. An
+/// exception that is no error, as Ctrl-C, is kept, and raised in place of the complaint.
 fn complaint(py: Python<'_>, error: &PyErr, role: Role) -> Complaint {
     if !error.is_instance_of::<PyException>(py) {
         keep(error.clone_ref(py));

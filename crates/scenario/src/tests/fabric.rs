@@ -232,9 +232,11 @@ fn naive(topology: &Topology, from: usize, to: usize) -> Vec<Route> {
         for &link in &topology.out[node] {
             let next = topology.links[link].to;
             if !seen.contains(&next) {
-                (route.push(link as u32), seen.push(next));
+                route.push(link as u32);
+                seen.push(next);
                 go(topology, route, next, to, seen, all);
-                (route.pop(), seen.pop());
+                route.pop();
+                seen.pop();
             }
         }
     }
@@ -287,7 +289,7 @@ fn routes_are_those_that_trying_every_one_finds() {
     assert!(several > 100 && none > 100, "{several} {none}");
 }
 
-/// Four routes over two stages of two switches each, and a detour; more than are asked for are refused.
+/// Four routes over two stages of two switches each, each way; a smaller bound refuses them.
 #[test]
 fn more_routes_than_asked_for_are_none() {
     let topology = topology("preset = \"fat-tree\"\nk = 8");
@@ -317,4 +319,53 @@ fn own_links_may_have_several_routes_and_be_routed_by_delay() {
     assert_eq!(hops(""), ["b"]);
     assert_eq!(hops("[network]\nrouting = \"delay\"\necmp = \"packet\"\n"), ["r b"]);
     assert_eq!(fails(&text("[network]\nrate = \"1mbit\"\n")).key, "network.rate");
+}
+
+#[test]
+fn switches_share_a_buffer_if_they_have_queues() {
+    let with = |switch: &str| format!("{FABRIC}[[switch]]\n{switch}\n");
+    let pools = |switch: &str| {
+        let scenario = read(&with(switch));
+        let topology = scenario.topology().unwrap();
+        let managed = scenario.managed(&topology).unwrap();
+        switch::shared(&scenario.switch, &topology, &managed).unwrap()
+    };
+    let all = pools("buffer = \"2MB\"");
+    assert_eq!(all.len(), 20);
+    assert!(
+        all.iter()
+            .all(|pool| (pool.links.len(), pool.bytes) == (4, 2_000_000) && pool.alpha == 1.0)
+    );
+    assert_eq!(pools("name = \"c*\"\nbuffer = \"2MB\"\nalpha = 8").len(), 4);
+    assert_eq!(pools("name = \"e1\"\nbuffer = \"2MB\"").len(), 1);
+    for (switch, key, part) in [
+        ("buffer = \"20p\"", "switch[0].buffer", "bytes (2MB)"),
+        ("buffer = \"9B\"", "switch[0].buffer", "at least 28B"),
+        ("buffer = \"2MB\"\nalpha = 0", "switch[0].alpha", "above 0 … 1000"),
+        ("buffer = \"2MB\"\nalpha = nan", "switch[0].alpha", "above 0 … 1000"),
+        ("buffer = \"2MB\"\nname = \"x*\"", "switch[0].name", "h0, h1"),
+        ("buffer = \"2MB\"\nname = \"h1\"", "switch[0].name", "add [[queue]]"),
+        (
+            "buffer = \"2MB\"\n[[switch]]\nname = \"c1\"\nbuffer = \"1MB\"",
+            "switch[1].name",
+            "c1 has a shared buffer already",
+        ),
+        ("bufer = \"2MB\"", "switch[0].bufer", "did you mean `buffer`?"),
+    ] {
+        let e = fails(&with(switch));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+}
+
+/// A queue of bytes has room for the shortest packets: in a large fabric that is more than a machine has.
+#[test]
+fn buffers_that_no_machine_has_are_refused() {
+    let text = |buffer: &str| {
+        FABRIC.replace("\"fat-tree\"", "\"fat-tree\"\nk = 16").replace("100p", buffer)
+    };
+    let e = fails(&text("16MB"));
+    assert_eq!(e.key, "queue", "{e}");
+    assert!(e.problem.contains("5120 queues") && e.hint.contains("in packets"), "{e}");
+    assert!(Scenario::from_toml(&text("1000p"), "x").is_ok());
 }

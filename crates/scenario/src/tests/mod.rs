@@ -347,9 +347,11 @@ fn what_takes_too_long_for_so_many_links_is_refused_with_the_longest_time() {
 
 #[test]
 fn queues_that_count_too_many_flows_are_refused_before_memory_is_taken() {
-    let head = "duration = \"1s\"";
-    assert!(Scenario::from_toml(&row_of(40, true, head, 4_000_000), "x").is_ok());
-    let e = fails(&row_of(400, true, head, 4_000_000));
+    let (head, delays) = ("duration = \"1s\"", "duration = \"1s\"\nmeasure = { delays = true }");
+    assert!(Scenario::from_toml(&row_of(400, true, head, 4_000_000), "x").is_ok());
+    assert!(Scenario::from_toml(&row_of(40, true, delays, 4_000_000), "x").is_ok());
+    let e = fails(&row_of(400, true, delays, 4_000_000));
     assert_eq!(e.key, "queue");
-    assert!(e.problem.contains("400 queues that count 4000000 flows need 8"), "{e}");
+    assert!(e.problem.contains("400 queues with 4000000 flows need 1"), "{e}");
+    assert!(e.hint.contains("`delays` off"), "{e}");
 }

@@ -45,7 +45,7 @@ pub struct StepSpec {
     pub every: Text<Duration>,
 }
 
-/// Who sends to whom. The flows of a group take the pairs one after another, and begin again after the last.
+/// Pairs of nodes. The flows of a group take them one after another, and begin again after the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
@@ -108,15 +108,17 @@ pub struct GroupSpec {
     /// What is carried.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the network preset's left side. A `*`
+    /// Nodes to send from; each flow draws one. Without it the network preset's left side, in a fabric
+    /// all hosts. A `*`
     /// here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each bottleneck gets
     /// a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
-    /// Nodes to send to; each flow draws one. Without it the network preset's right side.
+    /// Nodes to send to; each flow draws one, other than that it sends from. Without it the network
+    /// preset's right side, in a fabric all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// Who sends to whom, in place of a draw by each flow; `flows` then is as many as there are senders
+    /// Pairs of nodes, in place of a draw by each flow; `flows` then is as many as there are senders
     /// if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
@@ -245,7 +247,7 @@ impl GroupSpec {
                 return at.refuse("to", &allowed);
             }
             Pattern::Permutation => from.len(),
-            // Whoever receives does not send.
+            // The receiver does not send.
             Pattern::Incast => from.len() - usize::from(to.iter().all(|node| from.contains(node))),
         };
         if self.flows == ALL_SENDERS {

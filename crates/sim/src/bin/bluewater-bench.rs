@@ -4,6 +4,9 @@
 //! of their own where that changes nothing, the default of a run) or `every-hop`. With 0 seconds it
 //! only sets up. A fourth argument, 1 if not given, multiplies all rates and the buffer:
 //! `bluewater-bench 1000000 folded 2 1000` is a million flows over 45 Gb/s.
+//!
+//! `bluewater-bench K fat-tree MILLISECONDS` is a permutation of DCTCP over a fat-tree of K ports at 10 Gb/s,
+//! every port with a managed queue.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,6 +36,27 @@ fn workload(flows: u32, seconds: u32, scale: u32) -> String {
     )
 }
 
+fn fabric(k: u32, milliseconds: u32) -> String {
+    format!(
+        r#"
+        duration = "{milliseconds}ms"
+        network = {{ preset = "fat-tree", k = {k} }}
+        [[queue]]
+        link = "*"
+        aqm = "red"
+        buffer = "250p"
+        params = {{ min_th = "65p", max_th = "65p", w_q = 1, gentle = false }}
+        [[traffic]]
+        pattern = "permutation"
+        transport = "dctcp"
+        packet = "1500B"
+        initial_window = 10
+        min_rto = "5ms"
+        ecn = true
+        "#
+    )
+}
+
 /// Processor time that this process has taken so far in s, where the system tells it.
 fn cpu_s() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/schedstat").ok()?;
@@ -54,17 +78,24 @@ fn now() -> Instant {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| args.get(i).map(|a| a.parse::<u32>());
-    let (Some(Ok(n)), Some(mode @ ("folded" | "every-hop")), Some(Ok(seconds)), Ok(scale)) =
-        (number(0), args.get(1).map(String::as_str), number(2), number(3).unwrap_or(Ok(1)))
+    let (
+        Some(Ok(n)),
+        Some(mode @ ("folded" | "every-hop" | "fat-tree")),
+        Some(Ok(seconds)),
+        Ok(scale),
+    ) = (number(0), args.get(1).map(String::as_str), number(2), number(3).unwrap_or(Ok(1)))
     else {
-        eprintln!("usage: bluewater-bench N folded|every-hop SECONDS [SCALE]");
+        eprintln!("usage: bluewater-bench N folded|every-hop|fat-tree SECONDS [SCALE]");
         return ExitCode::from(2);
     };
-    let text = workload(n, seconds.max(1), scale);
+    let text = match mode {
+        "fat-tree" => fabric(n, seconds.max(1)),
+        _ => workload(n, seconds.max(1), scale),
+    };
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
     let mut run = match run {
-        Ok(run) => run.with_folding(mode == "folded"),
+        Ok(run) => run.with_folding(mode != "every-hop"),
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::from(2);
@@ -79,8 +110,9 @@ fn main() -> ExitCode {
     let events = run.simulation().events_handled();
     let rss = peak_rss_mb().map_or("null".into(), |mb| format!("{mb:.1}"));
     println!(
-        "{{\"n\": {n}, \"mode\": \"{mode}\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
-        packets as f64 / cpu
+        "{{\"n\": {n}, \"mode\": \"{mode}\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"events_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
+        packets as f64 / cpu,
+        events as f64 / cpu
     );
     ExitCode::SUCCESS
 }

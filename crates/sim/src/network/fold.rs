@@ -25,8 +25,8 @@ struct Usage {
     after: Vec<u32>,
 }
 
-/// How each of `links` links is folded under a table of paths. A link that `impairs` counts as managed,
-/// and merges nothing.
+/// How each of `links` links is folded under a table of paths. A link that `impairs` merges nothing; a wire
+/// that does counts as managed.
 pub(crate) fn folds(
     paths: &[u32],
     managed: impl Fn(usize) -> bool,
@@ -67,7 +67,7 @@ fn usages(paths: &[u32], links: usize) -> Vec<Usage> {
     let mut before = END;
     for &link in paths {
         if link != END && link as usize >= links {
-            continue; // what draws a path begins none of its own
+            continue; // a stage between links
         }
         if before != END {
             usages[before as usize].after.push(link);

@@ -174,6 +174,11 @@ impl Managed {
         Some(self.journal.as_mut()?.drain(all))
     }
 
+    /// Whether the next packet is dropped, as if there was no room.
+    pub(super) fn close(&mut self, closed: bool) {
+        self.queue.close(closed);
+    }
+
     /// When the next packet is sent if none arrives meanwhile, ns.
     #[inline]
     pub(crate) fn next_departure(&self) -> u64 {

@@ -22,7 +22,7 @@ mod impaired;
 mod line;
 mod managed;
 mod path;
-mod spray;
+mod stage;
 mod wires;
 
 use aqm::{Framing, Rate};
@@ -41,7 +41,7 @@ use line::Transit;
 pub use managed::{Link, Managed};
 pub use path::END;
 use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
-pub use spray::Spray;
+pub use stage::{Draw, Pool, Stage};
 use wires::{Merge, Wires};
 
 /// Links and paths.
@@ -52,7 +52,9 @@ pub struct Network {
     /// The wires that impair packets, by link.
     impaired: Vec<Option<Box<ImpairedWire>>>,
     /// What the entries behind all links stand for.
-    sprays: Vec<Spray>,
+    stages: Vec<Stage>,
+    /// Buffers that several queues share.
+    pools: Vec<Pool>,
     wires: Wires,
 }
 
@@ -80,15 +82,16 @@ impl Network {
             impaired.push(link.impaired);
         }
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, impaired, sprays: Vec::new(), wires };
+        let mut network = Self { queues, impaired, stages: Vec::new(), pools: Vec::new(), wires };
         network.set_folding(true);
         network
     }
 
-    /// What draws the paths of packets, for the entries of the table of paths that are numbered behind all
-    /// links. Only before the first packet.
-    pub(crate) fn spray(&mut self, sprays: Vec<Spray>) {
-        self.sprays = sprays;
+    /// What the entries of the table of paths stand for that are numbered behind all links, and the pools of
+    /// shared buffers. Only before the first packet.
+    pub(crate) fn set_stages(&mut self, stages: Vec<Stage>, pools: Vec<Pool>) {
+        (self.stages, self.pools) = (stages, pools);
+        self.set_folding(true);
     }
 
     /// Whether links are folded where that changes nothing. Only before the first packet.
@@ -110,7 +113,14 @@ impl Network {
         let managed =
             |link: usize| link >= links || self.queues[link].is_some() || impaired[link].is_some();
         let folds = if on && in_order {
-            let impairs = |link: usize| impaired[link].is_some();
+            // A queue of a shared buffer is up to date whenever the others look.
+            let mut impairs: Vec<bool> = impaired.iter().map(Option::is_some).collect();
+            for stage in &self.stages {
+                if let Stage::Admit(link, _) = stage {
+                    impairs[*link] = true;
+                }
+            }
+            let impairs = |link: usize| impairs[link];
             fold::folds(&wires.paths, managed, impairs, self.queues.len())
         } else {
             vec![Fold::Not; self.queues.len()]
@@ -220,16 +230,31 @@ impl Network {
         }
     }
 
-    /// A packet comes at `now` to an impairing wire, or draws its path.
+    /// A packet comes at `now` to an impairing wire, or a stage between links.
     #[inline(never)]
     fn enter_other(&mut self, link: usize, now: u64, packet: &Packet) {
-        if let Some(spray) = link.checked_sub(self.queues.len()) {
-            let hop = self.sprays[spray].draw();
+        if let Some(stage) = link.checked_sub(self.queues.len()) {
+            let hop = self.pass(stage, now, packet);
             self.forward(now, &Packet { hop, ..*packet });
         } else if let Some(impaired) = &mut self.impaired[link]
             && let Some(first) = impaired.enter(now, packet, link, &mut self.wires)
         {
             self.wires.list(link, first);
+        }
+    }
+
+    /// Where a packet goes on that comes at `now` to a stage.
+    fn pass(&mut self, stage: usize, now: u64, packet: &Packet) -> u32 {
+        match &mut self.stages[stage] {
+            Stage::Draw(draw) => draw.next(),
+            &mut Stage::Admit(link, pool) => {
+                let Self { pools, queues, wires, .. } = self;
+                let admits = pools[pool].admits(link, packet.len.into(), now, queues, wires);
+                if let Some(queue) = &mut queues[link] {
+                    queue.close(!admits);
+                }
+                packet.hop + 1
+            }
         }
     }
 
@@ -326,23 +351,26 @@ impl Network {
     /// Whether a path crosses a link.
     pub fn crosses(&self, path: u32, link: usize) -> bool {
         let crosses = |path| self.wires.links_of(path).any(|other| other == link);
-        match self.spray_at(path) {
-            Some(spray) => spray.paths().any(crosses),
+        match self.drawn_at(path) {
+            Some(draw) => draw.paths().any(crosses),
             None => crosses(path),
         }
     }
 
     /// What draws the path of each packet, if a path is one of those.
-    fn spray_at(&self, path: u32) -> Option<&Spray> {
-        let first = self.wires.links_of(path).next()?;
-        self.sprays.get(first.checked_sub(self.queues.len())?)
+    fn drawn_at(&self, path: u32) -> Option<&Draw> {
+        let first = (self.wires.paths[path as usize] & !BITS) as usize;
+        match self.stages.get(first.checked_sub(self.queues.len())?)? {
+            Stage::Draw(draw) => Some(draw),
+            Stage::Admit(..) => None,
+        }
     }
 
     /// What a connection with data packets of `len` bytes finds on its paths `out` and `back` if it
     /// is alone.
     pub fn alone(&self, out: u32, back: u32, len: u16) -> Alone {
         // Paths that packets draw are equally short.
-        let any = |path| self.spray_at(path).and_then(|spray| spray.paths().next()).unwrap_or(path);
+        let any = |path| self.drawn_at(path).and_then(|draw| draw.paths().next()).unwrap_or(path);
         let (out, back) = (any(out), any(back));
         let links = |path: u32| self.wires.links_of(path).map(|link| &self.wires.lines[link]);
         let time = |path: u32, len: u16| -> u64 {

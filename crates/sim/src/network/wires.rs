@@ -31,10 +31,10 @@ pub(crate) struct Merge {
 }
 
 impl Wires {
-    /// The links of a path, in order.
+    /// The links of a path, in order, without the stages between them.
     pub(super) fn links_of(&self, path: u32) -> impl Iterator<Item = usize> {
         let links = self.paths[path as usize..].iter().take_while(|link| **link != END);
-        links.map(|entry| (entry & !BITS) as usize)
+        links.map(|entry| (entry & !BITS) as usize).filter(|&link| link < self.lines.len())
     }
 
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are

@@ -10,8 +10,8 @@ use crate::transport::Distinct;
 const PLAYED: f64 = 0.99;
 /// Time to fill a packet with sound, ms: the usual 20 ms of G.711.
 const FILLING_MS: f64 = 20.0;
-/// What was sent so long before the end, or as long as the longest delay, and did not come is lost, ns; what
-/// was sent since may be under way.
+/// Age from which a packet that has not come is lost, ns; if the longest delay is longer, that counts. Younger
+/// packets may be under way.
 const LATE: u64 = 1_000_000_000;
 /// How often it is noted what was sent by then, ns.
 const NOTED: u64 = LATE / 10;

@@ -4,15 +4,17 @@ mod tables;
 
 use aqm::{About, Duration};
 use scenario::error::Complaint;
+use scenario::switch;
 use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
 
 use crate::control::{Held, Setting};
+use crate::network::Pool;
 use crate::network::{Identities, Managed};
 use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::Table;
 use crate::series::{FlowSeries, GroupSeries, Named, Series};
-use crate::setup::{Flows, flows, identities, links, queue_links, waiting};
+use crate::setup::{Flows, flows, identities, links, waiting};
 use crate::simulation::Simulation;
 use crate::stack;
 use crate::transport::FlowReport;
@@ -117,12 +119,13 @@ impl Run {
 
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
-        let managed = queue_links(&scenario, &topology)?;
+        let managed = scenario.managed(&topology)?;
+        let shared = switch::shared(&scenario.switch, &topology, &managed)?;
         for (group, spec) in scenario.traffic.iter().enumerate() {
             stack::check(spec, group)?;
         }
-        let (links, wires) = links(&scenario, &topology, &managed)?;
-        let Flows { groups, setups, paths, sprays } = flows(&scenario, &topology, wires)?;
+        let (links, wires) = links(&scenario, &topology, &managed, &shared)?;
+        let Flows { groups, setups, paths, stages } = flows(&scenario, &topology, wires, &shared)?;
         let named = |(spec, &link): (&QueueSpec, &usize)| Named {
             link,
             name: topology.link_name(link),
@@ -133,7 +136,9 @@ impl Run {
         let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
-        simulation.spray(sprays);
+        if !stages.is_empty() {
+            simulation.set_stages(stages, shared.into_iter().map(Pool::new).collect());
+        }
         let mut settings = Vec::new();
         for (group, spec) in scenario.traffic.iter().enumerate() {
             if let Some(setting) = Setting::of(spec, group)? {

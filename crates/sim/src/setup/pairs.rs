@@ -1,4 +1,4 @@
-//! Who sends to whom.
+//! The nodes that flows go from and to.
 
 use aqm::Rng;
 use scenario::traffic::Pattern;

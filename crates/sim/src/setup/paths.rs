@@ -8,9 +8,10 @@ use scenario::Scenario;
 use scenario::error::Complaint;
 use scenario::network::{Ecmp, Topology};
 use scenario::routes::{Route, Routes};
+use scenario::switch::Shared;
 
 use super::{Stream, highest_rates, stream};
-use crate::network::{END, Spray};
+use crate::network::{Draw, END, Stage};
 
 /// Which of the ends of a flow sends.
 #[derive(Clone, Copy)]
@@ -38,9 +39,15 @@ pub(super) struct Paths<'a> {
     /// The one path between two nodes, where all flows take it.
     between: HashMap<[usize; 2], (u32, u64)>,
     /// The paths between two nodes, where packets draw.
-    drawn: HashMap<[usize; 2], (Arc<[(f64, u32)]>, u64)>,
-    pub(super) sprays: Vec<Spray>,
+    drawn: HashMap<[usize; 2], (Shares, u64)>,
+    /// What the entries behind all links and wires stand for.
+    pub(super) stages: Vec<Stage>,
+    /// The entry before each link whose queue shares a buffer.
+    gates: HashMap<u32, u32>,
 }
+
+/// Up to which number, in 0 … 1, each path is drawn, and where it is in the table.
+type Shares = Arc<[(f64, u32)]>;
 
 /// The most paths between two nodes among which packets draw; a fat-tree of 32 ports has as many.
 const MOST_PATHS: usize = 256;
@@ -50,21 +57,31 @@ impl<'a> Paths<'a> {
         scenario: &Scenario,
         topology: &'a Topology,
         wires: Vec<Option<u32>>,
+        shared: &[Shared],
     ) -> Self {
         let seed = scenario.seed;
+        let elements = (wires.len() + wires.iter().flatten().count()) as u32;
+        let (mut stages, mut gates) = (Vec::new(), HashMap::new());
+        for (pool, shared) in shared.iter().enumerate() {
+            for &link in &shared.links {
+                gates.insert(link as u32, elements + stages.len() as u32);
+                stages.push(Stage::Admit(link, pool));
+            }
+        }
         Self {
             topology,
             routes: Routes::new(topology),
             seed,
             hash: FlowHash::new(&mut stream(seed, Stream::Route, 0)),
-            elements: (wires.len() + wires.iter().flatten().count()) as u32,
+            elements,
             wires,
             rates: highest_rates(scenario, topology),
             table: Vec::new(),
             known: HashMap::new(),
             between: HashMap::new(),
             drawn: HashMap::new(),
-            sprays: Vec::new(),
+            stages,
+            gates,
         }
     }
 
@@ -119,15 +136,16 @@ impl<'a> Paths<'a> {
                     (upto, highest) = (upto + share, rate.max(highest));
                     (upto, at)
                 };
-                let paths: Arc<[(f64, u32)]> = all.into_iter().map(place).collect();
+                let paths: Shares = all.into_iter().map(place).collect();
                 self.drawn.insert(ends, (paths.clone(), highest));
                 (paths, highest)
             }
         };
         let at = self.table.len() as u32;
-        self.table.extend([self.elements + self.sprays.len() as u32, END]);
-        let number = 1 + (flow as usize) << 1 | way as usize;
-        self.sprays.push(Spray::new(paths, stream(self.seed, Stream::Route, number)));
+        self.table.extend([self.elements + self.stages.len() as u32, END]);
+        let number = ((1 + flow as usize) << 1) | way as usize;
+        let draw = Draw::new(paths, stream(self.seed, Stream::Route, number));
+        self.stages.push(Stage::Draw(draw));
         Ok((at, rate))
     }
 
@@ -139,6 +157,7 @@ impl<'a> Paths<'a> {
         let (at, mut rate) = (self.table.len() as u32, u64::MAX);
         for &link in &route {
             rate = rate.min(self.rates[link as usize]);
+            self.table.extend(self.gates.get(&link));
             self.table.push(link);
             self.table.extend(self.wires[link as usize]);
         }

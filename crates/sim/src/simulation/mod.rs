@@ -14,7 +14,7 @@ use link::{DecisionHash, NEVER};
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
 use crate::control::Setting;
-use crate::network::{Event, Identities, Link, Managed, Network, Passed, Spray};
+use crate::network::{Event, Identities, Link, Managed, Network, Passed, Pool, Stage};
 use crate::packet::{Packet, Payload};
 use crate::results::delays::EndToEnd;
 use crate::results::journal::Selection;
@@ -89,10 +89,10 @@ impl Simulation {
         }
     }
 
-    /// What draws the paths of packets ([`Network`]). Only at time 0.
-    pub(crate) fn spray(&mut self, sprays: Vec<Spray>) {
+    /// The stages between links ([`Network::set_stages`]). Only at time 0.
+    pub(crate) fn set_stages(&mut self, stages: Vec<Stage>, pools: Vec<Pool>) {
         debug_assert!(self.now == 0, "packets are under way");
-        self.network.spray(sprays);
+        self.network.set_stages(stages, pools);
     }
 
     /// Handles all events before `until` (ns), then brings every link up to it: what is observed

@@ -31,9 +31,9 @@ fn on(link: &str, groups: &[&str]) -> Simulation {
     );
     let scenario = Scenario::from_toml(&text, "x").unwrap_or_else(|e| panic!("{e}"));
     let topology = scenario.topology().ok().unwrap();
-    let managed = setup::queue_links(&scenario, &topology).ok().unwrap();
-    let (links, wires) = setup::links(&scenario, &topology, &managed).ok().unwrap();
-    let flows = setup::flows(&scenario, &topology, wires).ok().unwrap();
+    let managed = scenario.managed(&topology).ok().unwrap();
+    let (links, wires) = setup::links(&scenario, &topology, &managed, &[]).ok().unwrap();
+    let flows = setup::flows(&scenario, &topology, wires, &[]).ok().unwrap();
     Simulation::new(links, flows.paths, flows.groups, flows.setups)
 }
 
