@@ -288,6 +288,7 @@ _SECTIONS = [
     ("LinkSpec", "`[[link]]`: a network of one's own"),
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
+    ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),
     ("EventSpec", "`[[event]]`: what changes when a flow enters a phase"),
     ("When", "`when` of an event"),
     ("Measure", "`[measure]`: what is sampled"),
