@@ -306,6 +306,7 @@ _SECTIONS = [
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),
+    ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),
     ("EventSpec", "`[[event]]`: what changes when a flow enters a phase"),
     ("When", "`when` of an event"),
     ("Measure", "`[measure]`: what is sampled"),

@@ -96,8 +96,8 @@ def queue_features(seen: Seen) -> NDArray[np.float64]:
 def sender_features(seen: Seen) -> NDArray[np.float64]:
     """What a network is shown of connections: six numbers, a row for each environment.
 
-    The rate of acknowledged data, in units of 10 Mb/s; the least round trip in units of 100 ms; by how
-    much of it the mean round trip was longer, at most 10; the share of bytes that were lost;
+    The rate of acknowledged data, in units of 10 Mb/s; the least round trip in units of 100 ms; by
+    how much of it the mean round trip was longer, at most 10; the share of bytes that were lost;
     marks and episodes of congestion, as counts up to 10 in units of ten.
     """
     least = np.maximum(seen["min_rtt"], 1)

@@ -290,7 +290,7 @@ queue.0.aqm=sbf | "sbf" | did you mean `sfb`?
 queue.0.aqm=own.py:Much | "own.py:Much" | did you mean `python:own.py:Much`?
 queue.0.aqm=own.py | "own.py" | name the class, too: `python:own.py:CLASS`
 queue.0.aqm=python:own.py | "python:own.py" | name the class, too
-queue.0.prefilter=tbf | "tbf" | did you mean `policer`?
+queue.0.prefilter=tbf | "tbf" | it drops; a shaper is a key of a queue: `shaper = { rate = … }`
 queue.0.params.limit=100 | queue[0].params.limit | its `buffer`, whatever the discipline
 queue.0.params.bandwidth=10mbit | queue[0].params.bandwidth | the rate is the link's
 queue.0.params.avpkt=1000 | queue[0].params.avpkt | no such parameter

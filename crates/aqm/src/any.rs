@@ -8,6 +8,7 @@ use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
+use crate::fair::htb::Htb;
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::gate::Gate;
@@ -20,6 +21,7 @@ use crate::param::{ConfigError, ParamError, Params, idle};
 use crate::policy::*;
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
+use crate::shaper::{self, Shaped, ShaperConfig};
 use crate::time::Instant;
 use crate::told::{Rates, Told};
 
@@ -29,8 +31,21 @@ pub const PRESET: &str = "preset";
 impl About {
     /// What the algorithm, or the filter, `name` tells of itself.
     pub fn of(name: &str) -> Option<&'static Self> {
-        CATALOG.iter().chain(FILTERS).find(|about| about.name == name)
+        CATALOG.iter().chain(FILTERS).chain([&SHAPER]).find(|about| about.name == name)
     }
+}
+
+/// The shaper that can stand around any queue, see [`AnyQdisc::shaped`].
+pub const SHAPER: About = About { parameters: <ShaperConfig as Params>::table, ..shaper::ABOUT };
+
+/// All parameters of the shaper with `settings` over its defaults, as canonical text.
+///
+/// # Errors
+/// Unknown names and values that cannot be taken; see [`BuildError`].
+pub fn canonical_shaper(
+    settings: &[(&str, &str)],
+) -> Result<Vec<(&'static str, String)>, BuildError> {
+    configure_filter::<ShaperConfig>(settings).map(|config| texts(&config))
 }
 
 /// Why a queue cannot be built.
@@ -92,7 +107,7 @@ fn texts<C: Params>(config: &C) -> Vec<(&'static str, String)> {
     table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
 }
 
-/// A filter's parameters; it has no presets of its own.
+/// The parameters of a filter or a shaper; they have no presets.
 fn configure_filter<C: Params>(settings: &[(&str, &str)]) -> Result<C, BuildError> {
     let mut config = C::default();
     set_all(&mut config, settings)?;
@@ -115,6 +130,22 @@ impl<P: Carried> AnyQdisc<P> {
     #[must_use]
     pub fn own(advice: Box<dyn Advice>, env: &Env) -> Self {
         Self::Own(Box::new(Fifo::advised_by(Own(advice), env.limit)))
+    }
+
+    /// This queue, which must be empty, behind which a token bucket holds packets back.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn shaped(self, settings: &[(&str, &str)], env: &Env) -> Result<Self, BuildError> {
+        let config = configure_filter(settings)?;
+        let shaped = Shaped::around(self, &config, env).map_err(BuildError::Config)?;
+        Ok(Self::Shaped(Box::new(shaped)))
+    }
+
+    /// A tree of classes with such queues.
+    #[must_use]
+    pub fn tree(tree: Htb<Self>) -> Self {
+        Self::Tree(Box::new(tree.with_timers()))
     }
 
     /// This queue, which was built with `env`, told the rates of its link from now on.
@@ -169,6 +200,10 @@ macro_rules! any_qdisc {
             Told(Box<Told<Self>>),
             /// Any of these behind a gate that its owner closes.
             Gated(Box<Prefilter<Gate, Self>>),
+            /// Any of these behind which a token bucket holds packets back.
+            Shaped(Box<Shaped<Self, P>>),
+            /// A tree of classes with any of these.
+            Tree(Box<Htb<Self>>),
             /// One that was brought along.
             Own(Box<Fifo<Own, P>>),
         }
@@ -181,6 +216,8 @@ macro_rules! any_qdisc {
                     $(AnyQdisc::$behind($d q) => $d act,)*
                     AnyQdisc::Told($d q) => $d act,
                     AnyQdisc::Gated($d q) => $d act,
+                    AnyQdisc::Shaped($d q) => $d act,
+                    AnyQdisc::Tree($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }
             };

@@ -54,6 +54,7 @@ pub mod qdisc;
 pub mod response;
 mod ring;
 pub mod rng;
+pub mod shaper;
 pub mod time;
 pub mod told;
 pub mod units;

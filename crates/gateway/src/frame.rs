@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use aqm::{FlowKey, Label};
 pub use wire::{
-    Flow, Headers, Layer, MAX_EXTENSIONS, MAX_TAGS, Network, acknowledgement, network, parse,
-    set_ce, stations,
+    Flow, Headers, Layer, MAX_EXTENSIONS, MAX_TAGS, Network, acknowledgement, clear_dscp, network,
+    parse, set_ce, stations,
 };
 
 /// Makes flow keys: SipHash with a key drawn from the operating system when it is made, so that

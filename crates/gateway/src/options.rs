@@ -19,7 +19,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
-use crate::link::{Policing, Spec, SpecError};
+use crate::link::{Bucket, Spec, SpecError};
 use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way, whole};
 use crate::trouble::Trouble;
 
@@ -62,6 +62,9 @@ struct Way {
     /// Tell queue disciplines each new rate; without it they infer it from departures.
     #[arg(long)]
     told_rate: bool,
+    /// Clear the codepoints (DSCP) of packets behind the queue, as tc cake's wash; not the ECN field.
+    #[arg(long)]
+    wash: bool,
     /// The delay over time, in place of --delay.
     #[arg(long, value_name = "FILE")]
     delay_trace: Option<PathBuf>,
@@ -99,13 +102,19 @@ struct Way {
     /// What the policer lets pass at once after a pause; ten packets of 1514 bytes if not given.
     #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
     policer_burst: Option<Size>,
+    /// Hold back what would leave the queue faster than this rate, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    shaper: Option<OrNone<Rate>>,
+    /// What the shaper lets pass at once after a pause; ten packets of 1514 bytes if not given.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    shaper_burst: Option<Size>,
     /// The options that were given for this way alone.
     #[arg(skip)]
     alone: Vec<String>,
 }
 
 /// Options that are of both ways only.
-const COMMON: [&str; 5] = ["mean_packet", "seed", "told_rate", "once", "reorder"];
+const COMMON: [&str; 6] = ["mean_packet", "seed", "told_rate", "wash", "once", "reorder"];
 /// Options that the way up may have alone, too.
 const OF_UP: [&str; 2] = ["aqm", "params"];
 /// Of one way alone, the first takes the place of the second of both ways, too.
@@ -254,7 +263,9 @@ impl Way {
                 corrupt: self.corrupt.unwrap_or_default().0,
             },
             told_rate: self.told_rate,
-            policer: policing(None, self.policer, self.policer_burst)?,
+            wash: self.wash,
+            policer: bucket("policer", None, self.policer, self.policer_burst)?,
+            shaper: bucket("shaper", None, self.shaper, self.shaper_burst)?,
         })
     }
 
@@ -346,6 +357,14 @@ pub struct Change {
     #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub policer_burst: Option<Size>,
+    /// The rate at which packets leave the queue at most, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub shaper: Option<OrNone<Rate>>,
+    /// What the shaper lets pass at once after a pause.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub shaper_burst: Option<Size>,
 }
 
 /// The largest `--mpu`, bytes.
@@ -402,7 +421,8 @@ impl Change {
         wire.loss = self.loss.unwrap_or(wire.loss);
         wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
-        new.policer = policing(old.policer, self.policer, self.policer_burst)?;
+        new.policer = bucket("policer", old.policer, self.policer, self.policer_burst)?;
+        new.shaper = bucket("shaper", old.shaper, self.shaper, self.shaper_burst)?;
         if let Some(buffer) = self.buffer {
             new.limit = limit("--buffer", buffer, new.rate, new.delay + back)?;
         }
@@ -418,22 +438,23 @@ impl Change {
     }
 }
 
-/// What a policer becomes by another rate, or none, and another burst.
-fn policing(
-    old: Option<Policing>,
+/// What a policer, or a shaper, becomes by another rate, or none, and another burst.
+fn bucket(
+    name: &str,
+    old: Option<Bucket>,
     rate: Option<OrNone<Rate>>,
     burst: Option<Size>,
-) -> Result<Option<Policing>, Trouble> {
+) -> Result<Option<Bucket>, Trouble> {
     let known = rate.map_or(old.map(|old| old.rate), |rate| rate.0);
     match (known, burst) {
         (Some(rate), _) => {
             let burst = burst.or(old.map(|old| old.burst));
             let burst = burst.unwrap_or_else(|| PolicerConfig::default().burst);
-            Ok(Some(Policing { rate, burst }))
+            Ok(Some(Bucket { rate, burst }))
         }
         (None, Some(burst)) if rate.is_none() => Err(Trouble::new(
-            format!("--policer-burst {burst}: there is no policer"),
-            "--policer RATE makes one",
+            format!("--{name}-burst {burst}: there is no {name}"),
+            format!("--{name} RATE makes one"),
         )),
         _ => Ok(None),
     }
@@ -572,6 +593,9 @@ mod tests {
         );
         let refused = changed(r#"{"policer_burst": "20kB"}"#).unwrap_err();
         assert_eq!(refused, "--policer-burst 20kB: there is no policer");
+        let [up, down] = specs("--rate=10mbit --shaper=5mbit --down-shaper-burst=30kB");
+        let shapers = [up, down].map(|spec| spec.shaper.map(|s| s.burst.to_string()));
+        assert_eq!(shapers, [Some("15140B".into()), Some("30kB".into())]);
     }
 
     #[test]

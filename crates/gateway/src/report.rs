@@ -17,7 +17,7 @@ use sim::results::table::{Column, Table};
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
 use crate::link::flows::Tally;
-use crate::link::{Link, Policing, Spec};
+use crate::link::{Bucket, Link, Spec};
 
 /// What the links were like at the end, and what happened.
 #[derive(Clone, Debug)]
@@ -168,8 +168,10 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         "mean_packet": spec.mean_packet, "seed": spec.seed,
     });
     varying(&mut all, spec);
-    if let Some(Policing { rate, burst }) = spec.policer {
-        all["policer"] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
+    for (name, bucket) in [("policer", spec.policer), ("shaper", spec.shaper)] {
+        if let Some(Bucket { rate, burst }) = bucket {
+            all[name] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
+        }
     }
     all
 }
@@ -201,6 +203,7 @@ fn varying(all: &mut Value, spec: &Spec) {
         ("duplicate", *duplicate == 0.0, json!(duplicate.to_string())),
         ("corrupt", *corrupt == 0.0, json!(corrupt.to_string())),
         ("told_rate", !spec.told_rate, json!(spec.told_rate)),
+        ("wash", !spec.wash, json!(spec.wash)),
     ] {
         if !is_default {
             all[key] = value;

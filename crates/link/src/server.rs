@@ -234,7 +234,7 @@ mod tests {
     use aqm::filter::Prefilter;
     use aqm::filter::red_pd::RedPd;
     use aqm::policy::{blue::Blue, codel::Codel, drop_tail::DropTail, pie::Pie, red::Red};
-    use aqm::{Discipline, Duration, Ecn, Env, Fifo, FlowKey, Limit, Rate};
+    use aqm::{AnyQdisc, Discipline, Duration, Ecn, Env, Fifo, FlowKey, Limit, Rate};
 
     use super::*;
     use crate::transmitter::Transmitter;
@@ -310,6 +310,25 @@ mod tests {
         assert!((s.mean_packets - 0.3).abs() < 1e-12, "{}", s.mean_packets);
         assert!((s.idle_fraction - 0.7).abs() < 1e-12);
         assert_eq!(server.stats().flow(0).all_dropped(), 1);
+    }
+
+    /// 8 Mb/s with a burst of two packets before a wire of 80: the third waits for its tokens, and the
+    /// server says when it is sent.
+    #[test]
+    fn a_queue_that_holds_packets_back_is_asked_when_it_lets_one_go() {
+        let env = Env::new(Limit::packets(9).unwrap(), Rate::from_mbit(80));
+        let mut rng = Rng::new(1, 0);
+        let fifo = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
+        let mut queue = fifo.shaped(&[("rate", "8mbit"), ("burst", "2kB")], &env).unwrap();
+        let mut server = Server::new(rng, false, 1, Log::default());
+        let transmitter = Transmitter::new(Rate::from_mbit(80), Duration::from_millis(5));
+        let mut wire = Wire(transmitter, Vec::new());
+        (0..4).for_each(|seq| server.arrive(&mut queue, meta(0), Numbered(seq)));
+        server.serve(&mut queue, 300_000, &mut wire);
+        assert_eq!((wire.1.len(), server.next_departure()), (2, MS));
+        server.serve(&mut queue, 10 * MS, &mut wire);
+        assert_eq!(wire.1[2..], [(6_100_000, 2), (7_100_000, 3)]);
+        assert_eq!(server.next_departure(), NEVER);
     }
 
     /// The second of two packets can be sent when PIE's timer is due.

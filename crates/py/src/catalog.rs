@@ -1,6 +1,6 @@
 //! What can be named in a scenario, as dictionaries.
 
-use aqm::any::FILTERS;
+use aqm::any::{FILTERS, SHAPER};
 use aqm::param::Kind;
 use aqm::{About, CATALOG};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ pub(crate) fn catalog(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap_or_default();
     let all = PyDict::new(py);
     all.set_item("aqms", aqms(py, CATALOG)?)?;
-    all.set_item("filters", aqms(py, FILTERS)?)?;
+    all.set_item("filters", aqms(py, &[FILTERS, &[SHAPER]].concat())?)?;
     all.set_item("transports", transports(py, &schema["$defs"]["TransportName"]["oneOf"])?)?;
     for (key, kind) in [("apps", "AppName"), ("presets", "Preset")] {
         all.set_item(key, words(py, &schema["$defs"][kind]["oneOf"])?)?;

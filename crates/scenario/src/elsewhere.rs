@@ -17,9 +17,20 @@ const NAMES: &[Row] = &[
         "`fq-codel` shares among flows; pacing, as by Linux's fq, is the sender's",
     ),
     (&["l4s", "dualq", "dualpi", "coupled"], "dualpi2", ""),
-    (&["tbf", "police", "tokenbucket"], "policer", ""),
+    (&["tbf"], "policer", "it drops; a shaper is a key of a queue: `shaper = { rate = … }`"),
+    (&["police", "tokenbucket"], "policer", ""),
     (
-        &["tbf", "htb", "hfsc", "cbs", "cbq", "etf"],
+        &["tbf"],
+        "droptail",
+        "a link shapes by itself, to its rate; a token bucket is a key of a queue: `shaper`",
+    ),
+    (
+        &["htb"],
+        "droptail",
+        "a link shapes by itself, to its rate; a tree of classes is a key of a queue: `[[queue.class]]`",
+    ),
+    (
+        &["hfsc", "cbs", "cbq", "etf"],
         "droptail",
         "a link shapes by itself, to its rate; its discipline may be `fq-codel` or `cake`",
     ),

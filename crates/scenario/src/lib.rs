@@ -2,6 +2,7 @@
 //! allowed, and a hint.
 
 pub mod arrivals;
+pub mod classes;
 pub mod course;
 mod defaults;
 pub mod elsewhere;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use aqm::any::{BuildError, FILTERS, canonical, canonical_filter};
+use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
+use aqm::fair::htb::{Htb, TreeError};
 use aqm::units::Size;
 use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Limit, Rng};
 use link::Sending;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Files;
+use crate::classes::{ClassSpec, Classes, expand};
 use crate::elsewhere;
 use crate::error::{Complaint, meant, meant_parameter};
 use crate::network::Topology;
@@ -43,6 +45,17 @@ pub struct QueueSpec {
     /// The filter's parameters; `bluewater explain policer` lists them, and `red-pd` those before RED's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prefilter_params: BTreeMap<String, Parameter>,
+    /// Whether the codepoints (DSCP) of packets are cleared behind the queue, as by `wash` of `tc cake`:
+    /// queues that come after it see none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wash: bool,
+    /// A token bucket behind the queue, which holds packets back: `{ rate = "10mbit", burst = "30kB" }`.
+    /// `bluewater explain tbf` lists its parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shaper: BTreeMap<String, Parameter>,
+    /// A tree of classes (HTB), of which each leaf has a queue with this `aqm` and `buffer`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class: Vec<ClassSpec>,
     /// Whether the algorithm knows each new rate of a link with `rate_trace`; otherwise it only sees its
     /// departures, as in reality.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -169,8 +182,58 @@ impl QueueSpec {
         }
     }
 
+    /// Whether it asks for codepoints and hosts of packets.
+    pub fn asks_for_labels(&self) -> bool {
+        let aqms = self.class.iter().filter_map(|class| class.aqm.as_ref()).chain([&self.aqm]);
+        let asks = |about: &About| about.labels.codepoints;
+        !self.class.is_empty() || aqms.filter_map(|name| About::of(name)).any(asks)
+    }
+
+    /// The classes of its tree.
+    fn classes(&self, i: usize) -> Result<Classes, Complaint> {
+        expand(&self.class, |n, key| format!("queue[{i}].class[{n}].{key}"))
+    }
+
+    /// An entry of its classes, as a queue.
+    fn of_class(&self, entry: usize) -> Self {
+        let class = &self.class[entry];
+        let (aqm, params) = match &class.aqm {
+            Some(aqm) => (aqm.clone(), class.params.clone()),
+            None => (self.aqm.clone(), self.params.clone()),
+        };
+        Self {
+            aqm,
+            params,
+            class: Vec::new(),
+            prefilter: None,
+            shaper: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
     /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
     fn check(&mut self, i: usize) -> Result<(), Complaint> {
+        if !self.class.is_empty() {
+            self.classes(i)?;
+        }
+        for entry in 0..self.class.len() {
+            let key = format!("queue[{i}].class[{entry}].");
+            if self.class[entry].aqm.is_some() {
+                let mut leaf = self.of_class(entry);
+                leaf.check(i).map_err(|c| renamed(c, i, &key))?;
+                self.class[entry].params = leaf.params;
+            } else if !self.class[entry].params.is_empty() {
+                return Err(Complaint::wrong(format!("{key}aqm"), "needed by its parameters"));
+            }
+        }
+        if let Some(class) = self
+            .class
+            .iter()
+            .position(|class| class.aqm.as_ref().is_some_and(|aqm| parts(aqm).is_some()))
+        {
+            let key = format!("queue[{i}].class[{class}].aqm");
+            return Err(Complaint::new(key, "a discipline of the library, not a class in Python"));
+        }
         let own = |all: Vec<(&str, String)>| {
             all.into_iter().map(|(name, text)| (name.to_string(), typed(text))).collect()
         };
@@ -184,6 +247,11 @@ impl QueueSpec {
         } else if !self.prefilter_params.is_empty() {
             let key = format!("queue[{i}].prefilter");
             return Err(Complaint::wrong(key, "needed by its parameters"));
+        }
+        if !self.shaper.is_empty() {
+            self.shaper = canonical_shaper(&pairs(&texts(&self.shaper)))
+                .map(own)
+                .map_err(|e| shaper_complaint(i, e))?;
         }
         Ok(())
     }
@@ -199,24 +267,63 @@ impl QueueSpec {
         sending: &Sending,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let given = texts(&self.params);
-        let mut queue = match self.class() {
-            Some(class) => provider(Role::Aqm)
-                .and_then(|own| own.build(class, &pairs(&given), env))
-                .map(|advice| AnyQdisc::own(advice, env))
-                .map_err(|c| within(i, c))?,
-            None => AnyQdisc::build(&self.aqm, &pairs(&given), env, rng)
-                .map_err(|e| self.complaint(i, e))?,
-        };
+        let mut queue =
+            if self.class.is_empty() { self.alone(i, env, rng)? } else { self.tree(i, env, rng)? };
         if let Some(filter) = &self.prefilter {
             queue = queue
                 .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)
                 .map_err(|e| self.filter_complaint(i, e))?;
         }
+        if !self.shaper.is_empty() {
+            queue = queue
+                .shaped(&pairs(&texts(&self.shaper)), env)
+                .map_err(|e| shaper_complaint(i, e))?;
+        }
         Ok(match &sending.rates {
             Some(rates) if self.told_rate => queue.with_rates(env, told(rates)),
             _ => queue,
         })
+    }
+
+    /// A queue with its algorithm.
+    fn alone<P: Carried>(
+        &self,
+        i: usize,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, Complaint> {
+        let given = texts(&self.params);
+        match self.class() {
+            Some(class) => provider(Role::Aqm)
+                .and_then(|own| own.build(class, &pairs(&given), env))
+                .map(|advice| AnyQdisc::own(advice, env))
+                .map_err(|c| within(i, c)),
+            None => AnyQdisc::build(&self.aqm, &pairs(&given), env, rng)
+                .map_err(|e| self.complaint(i, e)),
+        }
+    }
+
+    /// A tree of classes, each of whose leaves has such a queue.
+    fn tree<P: Carried>(
+        &self,
+        i: usize,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, Complaint> {
+        let Classes { classes, entries, rules } = self.classes(i)?;
+        let key = |class: usize| format!("queue[{i}].class[{}].", entries[class]);
+        let queue = |class: usize, env: &Env| {
+            let leaf = self.of_class(entries[class]);
+            leaf.alone(i, env, rng).map_err(|c| {
+                if self.class[entries[class]].aqm.is_some() {
+                    renamed(c, i, &key(class))
+                } else {
+                    c
+                }
+            })
+        };
+        let wrong = |e: TreeError| Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed);
+        Htb::new(&classes, &rules, env, wrong, queue).map(AnyQdisc::tree)
     }
 
     /// How many parameters are not at their defaults, with those of a filter.
@@ -227,7 +334,10 @@ impl QueueSpec {
         let own = self.canonical(0, &[]).unwrap_or_default();
         let filter = self.prefilter.as_deref().map(|name| canonical_filter(name, &[]));
         let filter = filter.and_then(Result::ok).unwrap_or_default();
-        let changed = own.iter().filter(|(name, text)| set(name, text, &self.params)).count()
+        let shaper = canonical_shaper(&[]).unwrap_or_default();
+        let shaped = shaper.iter().filter(|(name, text)| set(name, text, &self.shaper)).count();
+        let changed = shaped
+            + own.iter().filter(|(name, text)| set(name, text, &self.params)).count()
             + filter.iter().filter(|(name, text)| set(name, text, &self.prefilter_params)).count();
         changed as u64
     }
@@ -276,6 +386,17 @@ impl QueueSpec {
             )
         })
     }
+}
+
+/// A complaint about queue `i`, about a class of it.
+fn renamed(complaint: Complaint, i: usize, class: &str) -> Complaint {
+    let key = complaint.key.replace(&format!("queue[{i}]."), class);
+    Complaint { key, ..complaint }
+}
+
+/// An error of the shaper of queue `i`.
+fn shaper_complaint(i: usize, error: BuildError) -> Complaint {
+    complaint(&format!("queue[{i}]."), ["shaper", "shaper"], SHAPER.name, &[SHAPER], error)
 }
 
 /// A complaint about queue `i` of the file.

@@ -1,7 +1,7 @@
 //! The JSON Schema of scenario files.
 
 use aqm::CATALOG;
-use aqm::any::{FILTERS, PRESET};
+use aqm::any::{FILTERS, PRESET, SHAPER};
 use aqm::param::Param;
 
 use crate::Scenario;
@@ -21,6 +21,7 @@ impl Scenario {
         ]);
         queue["properties"]["prefilter"]["enum"] = serde_json::json!(filters);
         queue["properties"]["prefilter_params"]["properties"] = filter_parameters.into();
+        queue["properties"]["shaper"]["properties"] = described(&(SHAPER.parameters)()).into();
         queue["allOf"] = CATALOG
             .iter()
             .map(|entry| {

@@ -130,6 +130,27 @@ pub fn set_ce(frame: &mut [u8], layer: Layer) -> bool {
     }
 }
 
+/// Clears the codepoint of the DiffServ field, but not the ECN field, and mends the checksum of IPv4. What
+/// has no IP header, or one below labels, is not touched.
+pub fn clear_dscp(frame: &mut [u8], layer: Layer) {
+    let Some(Place { network, markable: true }) = place(frame, layer) else { return };
+    match network {
+        Network::V4(at) if ipv4(&frame[at..]).is_some() => {
+            let header = &mut frame[at..];
+            let before = u16_at(header, 0).unwrap_or_default();
+            header[1] &= 0b11;
+            let after = u16_at(header, 0).unwrap_or_default();
+            let checksum = u16_at(header, 10).unwrap_or_default();
+            header[10..12].copy_from_slice(&updated(checksum, before, after).to_be_bytes());
+        }
+        Network::V6(at) if ipv6(&frame[at..]).is_some() => {
+            frame[at] &= 0xf0;
+            frame[at + 1] &= 0x3f;
+        }
+        _ => {}
+    }
+}
+
 /// A checksum after one word of what it covers changed. RFC 1624 eq. 3: HC' = ~(~HC + ~m + m').
 fn updated(checksum: u16, before: u16, after: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
@@ -567,6 +588,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The codepoint goes, the ECN field and a correct checksum stay, in both versions of IP.
+    #[test]
+    fn a_codepoint_is_cleared() {
+        let mut v4 =
+            vec![0x45, 46 << 2 | 2, 0, 20, 1, 2, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let checksum = full_checksum(&v4);
+        v4[10..12].copy_from_slice(&checksum.to_be_bytes());
+        clear_dscp(&mut v4, Layer::Ip);
+        let headers = parse(&v4, Layer::Ip);
+        assert_eq!((headers.dscp, headers.ecn), (0, Ecn::Ect0));
+        let mended = [v4[10], v4[11]];
+        v4[10..12].fill(0);
+        assert_eq!(mended, full_checksum(&v4).to_be_bytes());
+        let mut v6 = vec![0; 40];
+        v6[..2].copy_from_slice(&[0x6b, 0xaf]);
+        assert_eq!(parse(&v6, Layer::Ip).dscp, 46);
+        clear_dscp(&mut v6, Layer::Ip);
+        assert_eq!(v6[..2], [0x60, 0x2f]);
+        let mut short = [0x45, 0xb8];
+        clear_dscp(&mut short, Layer::Ip);
+        assert_eq!(short, [0x45, 0xb8], "no header");
     }
 
     /// The example of RFC 1624 §4: checksum 0xdd2f, a word from 0x5555 to 0x3285, gives 0x0000.

@@ -86,6 +86,16 @@ impl<V: Copy + Default> Links<V> {
         chain.tail = slot as u32;
     }
 
+    /// Puts a slot at the head of a list.
+    pub(super) fn prepend(&mut self, chain: &mut Chain, slot: usize) {
+        self.0[slot].behind = chain.head;
+        match chain.head {
+            NONE => chain.tail = slot as u32,
+            head => self.0[head as usize].before = slot as u32,
+        }
+        chain.head = slot as u32;
+    }
+
     /// Puts a slot at the head of a list from which slots are only ever popped.
     #[inline]
     pub(super) fn stack(&mut self, chain: &mut Chain, slot: usize) {
@@ -184,6 +194,24 @@ mod tests {
         assert_eq!(chain.head(), None);
         links.append(&mut chain, 2);
         assert_eq!(links.slots(&chain).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_slot_may_be_put_before_all_others() {
+        for taken in 0..4 {
+            let mut links = Links::<()>::new(5);
+            let mut chain = all(&mut links, 3);
+            links.prepend(&mut chain, 4);
+            links.prepend(&mut chain, 3);
+            assert_eq!(slots(&links, &chain, 5), [3, 4, 0, 1, 2]);
+            links.remove(&mut chain, taken);
+            let rest: Vec<usize> = [3, 4, 0, 1, 2].into_iter().filter(|s| *s != taken).collect();
+            assert_eq!(slots(&links, &chain, 4), rest);
+        }
+        let (mut links, mut chain) = (Links::<()>::new(2), Chain::EMPTY);
+        links.prepend(&mut chain, 1);
+        links.append(&mut chain, 0);
+        assert_eq!(slots(&links, &chain, 2), [1, 0]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ fn a_request_is_read_as_it_was_meant() {
         mpu: Some(64),
         policer: Some("none".parse().unwrap()),
         policer_burst: Some("30kB".parse().unwrap()),
+        shaper: Some("5mbit".parse().unwrap()),
+        shaper_burst: None,
     };
     for request in [
         Request::Show {},

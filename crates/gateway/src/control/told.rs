@@ -23,9 +23,11 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
                 _ = write!(text, ", {key} {value}");
             }
         }
-        let policer = ["rate", "burst"].map(|key| queue["policer"][key].as_str());
-        if let [Some(rate), Some(burst)] = policer {
-            _ = write!(text, ", policer {rate} (burst {burst})");
+        for name in ["policer", "shaper"] {
+            let bucket = ["rate", "burst"].map(|key| queue[name][key].as_str());
+            if let [Some(rate), Some(burst)] = bucket {
+                _ = write!(text, ", {name} {rate} (burst {burst})");
+            }
         }
         for (key, value) in queue["params"].as_object().into_iter().flatten() {
             let asked = |change: &Change| change.params.iter().any(|(name, _)| name == key);

@@ -27,7 +27,7 @@ use link::{
     Transmitter,
 };
 
-use crate::frame::{Flow, Hasher, Layer, acknowledgement, parse, set_ce, stations};
+use crate::frame::{Flow, Hasher, Layer, acknowledgement, clear_dscp, parse, set_ce, stations};
 use crate::output::capture::{self, Capture};
 use ::link::varying::FAR;
 use arena::{Arena, Handle};
@@ -38,7 +38,7 @@ use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
 use spec::too_large;
-pub use spec::{Policing, Spec, SpecError};
+pub use spec::{Bucket, Spec, SpecError};
 use tins::Tins;
 
 /// One direction between two interfaces. Time 0 is when it was made.
@@ -294,6 +294,9 @@ impl Link {
         }
         if flight.meta.ecn == Ecn::Ce {
             set_ce(frame, self.layer);
+        }
+        if self.spec.wash {
+            clear_dscp(frame, self.layer);
         }
         if let Some(word) = flight.damage {
             flip(frame, word, self.layer);

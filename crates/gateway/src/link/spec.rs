@@ -34,17 +34,28 @@ pub struct Spec {
     pub impairments: Impairments,
     /// Whether the queue learns each new rate.
     pub told_rate: bool,
+    /// Whether the codepoints of packets are cleared behind it.
+    pub wash: bool,
     /// What limits the rate at which packets may come to the queue.
-    pub policer: Option<Policing>,
+    pub policer: Option<Bucket>,
+    /// What limits the rate at which packets leave it.
+    pub shaper: Option<Bucket>,
 }
 
-/// What a policer before a queue lets pass.
+/// What a policer before a queue, or a shaper behind it, lets pass.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Policing {
+pub struct Bucket {
     /// Rate.
     pub rate: Rate,
     /// At once, after a pause.
     pub burst: Size,
+}
+
+impl Bucket {
+    /// As parameters.
+    fn settings(&self) -> [(&'static str, String); 2] {
+        [("rate", self.rate.to_string()), ("burst", self.burst.to_string())]
+    }
 }
 
 /// Why there can be no such link.
@@ -70,7 +81,9 @@ impl Spec {
             sending: Sending::default(),
             impairments: Impairments::default(),
             told_rate: false,
+            wash: false,
             policer: None,
+            shaper: None,
         }
     }
 
@@ -158,15 +171,23 @@ impl Spec {
         let env = self.env(now, self.rate_at(now));
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let mut queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
-        if let Some(Policing { rate, burst }) = self.policer {
-            let settings = [("rate", rate.to_string()), ("burst", burst.to_string())];
-            let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
-            queue = queue.filtered(POLICER, &settings, &env, &mut rng).map_err(|e| match e {
-                BuildError::Config(e) => {
-                    BuildError::Config(ConfigError { key: "policer-burst", ..e })
-                }
+        // The parameter is the option's, whose name says whose burst it is.
+        let named = |key: &'static str| {
+            move |e| match e {
+                BuildError::Config(e) => BuildError::Config(ConfigError { key, ..e }),
                 other => other,
-            })?;
+            }
+        };
+        if let Some(bucket) = self.policer {
+            let settings = bucket.settings();
+            let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
+            let policed = queue.filtered(POLICER, &settings, &env, &mut rng);
+            queue = policed.map_err(named("policer-burst"))?;
+        }
+        if let Some(bucket) = self.shaper {
+            let settings = bucket.settings();
+            let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
+            queue = queue.shaped(&settings, &env).map_err(named("shaper-burst"))?;
         }
         Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
     }
@@ -215,7 +236,10 @@ impl Spec {
         if gap.is_some_and(|gap| gap < LEAST_TOLD) {
             return beyond("with told_rate, rates that hold for at least 1ms".into());
         }
-        let own = (u64::from(self.limit.max_packets()) + 1).saturating_add(self.on_wire(delay));
+        // A shaper holds one that is not in the queue any more.
+        let beside = 1 + u64::from(self.shaper.is_some());
+        let own =
+            (u64::from(self.limit.max_packets()) + beside).saturating_add(self.on_wire(delay));
         let slots = own.saturating_add(others);
         if slots > Self::MAX_PACKETS {
             return beyond(format!(

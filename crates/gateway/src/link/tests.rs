@@ -55,6 +55,31 @@ fn a_burst_leaves_one_transmission_apart() {
     assert!(l.check());
 }
 
+/// 8 Mb/s behind a burst of three packets: those leave at the link's 80 Mb/s, the others 1 ms apart, and the
+/// link says when. The buffer of four is as large as without.
+#[test]
+fn a_shaper_lets_a_burst_and_then_its_rate_pass() {
+    let bucket = Bucket { rate: Rate::from_mbit(8), burst: "3kB".parse().unwrap() };
+    let spec = Spec {
+        shaper: Some(bucket),
+        limit: Limit::packets(4).unwrap(),
+        ..spec(Rate::from_mbit(80), Duration::ZERO, "droptail")
+    };
+    let mut l = Link::new(&spec, Layer::Ip, 1500).unwrap();
+    for n in 0..12 {
+        l.arrive(0, &udp(n, 1, Ecn::Ect0, 1000));
+    }
+    let mut at = Vec::new();
+    while l.next_event() < u64::MAX {
+        let now = l.next_event();
+        at.extend(out(&mut l, now).iter().map(|(n, _)| (now / 1000, *n)));
+    }
+    // The first is sent at once and four wait. Tokens for three are there, each packet takes those of 1 ms.
+    assert_eq!(at, [(100, 0), (200, 1), (300, 2), (1100, 3), (2100, 4)]);
+    assert_eq!(l.counters().all_dropped().packets, 7);
+    assert!(l.check());
+}
+
 /// Of two packets of each codepoint one is sent and one waits; what came before CAKE is not counted.
 #[test]
 fn what_each_tin_of_cake_carries_is_counted() {

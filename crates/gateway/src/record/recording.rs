@@ -11,7 +11,7 @@ use scenario::varies::Probability;
 use serde_json::Value;
 
 use super::format::{Version, broken, read_json, read_varint};
-use crate::link::{Policing, Spec};
+use crate::link::{Bucket, Spec};
 use crate::options::MEAN_PACKETS;
 
 /// A recording that is being read.
@@ -150,14 +150,19 @@ fn spec(value: &Value) -> Option<Spec> {
             corrupt: some::<Probability>(&value["corrupt"])?.0,
         },
         told_rate: value["told_rate"].as_bool().unwrap_or_default(),
-        policer: match &value["policer"] {
-            Value::Null => None,
-            policer => Some(Policing {
-                rate: policer["rate"].as_str()?.parse().ok()?,
-                burst: policer["burst"].as_str()?.parse().ok()?,
-            }),
-        },
+        wash: value["wash"].as_bool().unwrap_or_default(),
+        policer: bucket(&value["policer"])?,
+        shaper: bucket(&value["shaper"])?,
     })
+}
+
+/// A policer or a shaper, if there is one.
+fn bucket(value: &Value) -> Option<Option<Bucket>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    let [rate, burst] = [value["rate"].as_str()?, value["burst"].as_str()?];
+    Some(Some(Bucket { rate: rate.parse().ok()?, burst: burst.parse().ok()? }))
 }
 
 /// A setting that is written only where it does something.

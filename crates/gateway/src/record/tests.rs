@@ -1,7 +1,7 @@
 use super::format::read_varint;
 use super::*;
 use crate::frame::Layer;
-use crate::link::Policing;
+use crate::link::Bucket;
 use aqm::{Ack, CATALOG, Duration, Ecn, FlowKey, Instant, Label, Limit, Rate, Rng};
 use link::Sending;
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ proptest! {
         loss in prop::sample::select(vec!["0", "3%", "gemodel 2% 20%", "gemodel 2% 20% 70% 1%"]),
         (jitter, reorder) in any::<(u64, bool)>(),
         (duplicate, corrupt) in (0f64..0.1, 0f64..0.1),
-        (repeat, keep, told_rate, policed) in any::<(bool, bool, bool, bool)>(),
+        (repeat, keep, told_rate, policed, shaped) in any::<(bool, bool, bool, bool, bool)>(),
         aqm in prop::sample::select(vec!["codel", "docsis-pie", "csfq", "ared"]),
     ) {
         fn course<T: Copy>(gaps: &[(u64, T)], end: T, repeat: bool) -> Arc<Steps<T>> {
@@ -146,6 +146,7 @@ proptest! {
             Steps::new(&rows, repeat).map(Arc::new).unwrap()
         }
         let rate = |gaps: &Vec<(u64, u64)>| course(&[&[(1_000_000, 9_000_000)], &gaps[..]].concat(), 4_000_000, repeat);
+        let bucket = |mbit| Bucket { rate: Rate::from_mbit(mbit), burst: "9kB".parse().unwrap() };
         let [up, down] = specs(aqm);
         let varied = Spec {
             sending: Sending {
@@ -162,10 +163,8 @@ proptest! {
                 corrupt: if keep { 0.0 } else { corrupt },
             },
             told_rate,
-            policer: policed.then(|| Policing {
-                rate: Rate::from_mbit(4),
-                burst: "9kB".parse().unwrap(),
-            }),
+            policer: policed.then(|| bucket(4)),
+            shaper: shaped.then(|| bucket(2)),
             ..up
         };
         replay_of(&[varied, down], stream, 3_000);

@@ -45,6 +45,7 @@ fn capacity(spec: &Spec) -> Option<f64> {
         sending: Default::default(),
         impairments: Default::default(),
         told_rate: false,
+        shaper: None,
         ..spec.clone()
     };
     let length = spec.mean_packet.min(1500) as usize;

@@ -305,6 +305,80 @@ fn a_queue_may_have_a_filter_before_it() {
 }
 
 #[test]
+fn a_queue_may_have_a_shaper_behind_it() {
+    let shaped = |shaper: &str| format!("w_q = 0.02 }}\nshaper = {{ {shaper} }}");
+    let text = GOOD.replace("w_q = 0.02 }", &shaped("rate = \"1mbit\", burst = \"9kB\""));
+    let scenario = Scenario::from_toml(&text, "x").unwrap();
+    let echo = scenario.to_toml();
+    assert!(echo.contains("peakrate = \"none\""), "{echo}");
+    assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
+    for (shaper, key, part) in [
+        ("rat = \"1mbit\"", "queue[0].shaper.rat", "tbf has rate"),
+        ("rate = \"0\"", "queue[0].shaper.rate", "45mbit"),
+        ("rate = \"1mbit\", minburst = \"9kB\"", "queue[0].shaper.minburst", "no effect"),
+    ] {
+        let e = with("w_q = 0.02 }", &shaped(shaper));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+}
+
+/// GOOD with a tree of classes.
+const CLASSES: &str = r#"w_q = 0.02 }
+[[queue.class]]
+name = "all"
+rate = "10mbit"
+[[queue.class]]
+name = "circuit"
+parent = "all"
+rate = "1mbit"
+ceil = "5mbit"
+peer = "0..3"
+each = "peer"
+[[queue.class]]
+name = "rest"
+parent = "all"
+rate = "2mbit"
+dscp = "8"
+aqm = "cake"
+params = { rtt = "50ms" }
+"#;
+
+#[test]
+fn a_queue_may_have_a_tree_of_classes() {
+    let scenario = Scenario::from_toml(&GOOD.replace("w_q = 0.02 }", CLASSES), "x").unwrap();
+    let echo = scenario.to_toml();
+    assert!(echo.contains("diffserv = \"diffserv3\""), "defaults are written out: {echo}");
+    assert_eq!(Scenario::from_toml(&echo, "echo").unwrap(), scenario);
+    let tree =
+        crate::classes::expand(&scenario.queue[0].class, |n, key| format!("{n} {key}")).unwrap();
+    let parents: Vec<_> = tree.classes.iter().map(|class| class.parent).collect();
+    assert_eq!(parents, [None, Some(0), Some(0), Some(0), Some(0), Some(0)]);
+    assert_eq!(tree.entries, [0, 1, 1, 1, 1, 2]);
+    let last = tree.rules.last().unwrap();
+    assert_eq!((tree.rules.len(), last.1, last.0.dscp.clone()), (5, 5, Some(8..=8)));
+    for (old, new, key, part) in [
+        ("parent = \"all\"", "", "queue[0].class[1].parent", "only the first"),
+        ("parent = \"all\"", "parent = \"al\"", "queue[0].class[1].parent", "did you mean `all`?"),
+        ("name = \"rest\"", "name = \"all\"", "queue[0].class[2].name", "of its own"),
+        ("ceil = \"5mbit\"", "ceil = \"5kbit\"", "queue[0].class[1].ceil", "1mbit at least"),
+        ("peer = \"0..3\"", "", "queue[0].class[1].peer", "needed by each"),
+        ("peer = \"0..3\"", "peer = \"0..8192\"", "queue[0].class[1].peer", "8191"),
+        ("peer = \"0..3\"", "peer = \"3..0\"", "queue[0].class[1].peer", "0..999"),
+        ("dscp = \"8\"", "dscp = \"64\"", "queue[0].class[2].dscp", "63"),
+        ("aqm = \"cake\"", "", "queue[0].class[2].aqm", "needed by its parameters"),
+        ("aqm = \"cake\"", "aqm = \"cke\"", "queue[0].class[2].aqm", "did you mean `cake`?"),
+        ("rtt = \"50ms\"", "rt = \"50ms\"", "queue[0].class[2].params.rt", "did you mean `rtt`?"),
+        ("ceil = \"5mbit\"", "prio = 8", "queue[0].class[1].prio", "0 … 7"),
+        ("ceil = \"5mbit\"", "burst = \"2p\"", "queue[0].class[1].burst", "bytes"),
+    ] {
+        let e = with("w_q = 0.02 }", &CLASSES.replacen(old, new, 1));
+        assert_eq!(e.key, key, "{e}");
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+}
+
+#[test]
 fn two_queues_on_one_link_are_refused() {
     let e = fails(&format!("{GOOD}\n[[queue]]\naqm = \"blue\"\nbuffer = \"10p\"\n"));
     assert_eq!(e.key, "queue[1].link");

@@ -2,6 +2,7 @@
 
 use aqm::{FlowKey, Label};
 
+use super::path::END;
 use crate::packet::{Packet, Payload};
 
 /// What queues take for the identity of a flow's packets.
@@ -18,13 +19,25 @@ pub struct Identity {
 /// Where the identities of packets are.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Identities {
-    /// Of each flow.
-    Flows(Box<[Identity]>),
+    /// Of each flow; and of each position in the table of paths, whether codepoints were cleared before it.
+    Flows(Box<[Identity]>, Box<[bool]>),
     /// In each packet, [`Payload::Recorded`].
     Recorded,
 }
 
 impl Identities {
+    /// Of each position in a table of paths, whether one of the links that come before it on its path
+    /// clears codepoints.
+    pub(crate) fn washed(paths: &[u32], clears: impl Fn(usize) -> bool) -> Box<[bool]> {
+        let mut cleared = false;
+        let before = |entry: &u32| {
+            let before = cleared;
+            cleared = *entry != END && (cleared || clears(*entry as usize));
+            before
+        };
+        paths.iter().map(before).collect()
+    }
+
     /// A packet's flow at `now`, as queues see it.
     pub(super) fn key(&self, packet: &Packet, now: u64) -> FlowKey {
         match (self, packet.payload) {
@@ -32,7 +45,13 @@ impl Identities {
                 FlowKey(u64::from(label) << 32 | u64::from(packet.flow))
             }
             (Self::Recorded, _) => packet.identity(u64::from(packet.flow)),
-            (Self::Flows(all), _) => all[packet.flow as usize].key(packet, now),
+            (Self::Flows(all, washed), _) => {
+                let key = all[packet.flow as usize].key(packet, now);
+                match washed.get(packet.hop as usize) {
+                    Some(true) => FlowKey::labelled(key.0 as u32, Label { dscp: 0, ..key.label() }),
+                    _ => key,
+                }
+            }
         }
     }
 }
@@ -68,6 +87,21 @@ mod tests {
         let moving = Identity { flow: 7, rekey: 100, label: None };
         assert_eq!([99, 100, 199].map(|now| moving.at(now) >> 32), [0, 1, 1]);
         assert_ne!(moving.at(100), Identity { flow: 8, ..moving }.at(100));
+    }
+
+    /// Link 2 clears codepoints: what comes after it on a path sees none, hosts stay.
+    #[test]
+    fn behind_a_queue_that_washes_there_are_no_codepoints() {
+        let paths = [1, 2, 3, 4, END, 3, 2, END, 4, END];
+        let washed = Identities::washed(&paths, |link| link == 2);
+        let hops: Vec<_> = (0..paths.len()).filter(|hop| washed[*hop]).collect();
+        assert_eq!(hops, [2, 3, 4, 7]);
+        let label = Label { dscp: 46, host: 3, peer: 5 };
+        let identity = Identity { flow: 7, rekey: 0, label: Some((label, false)) };
+        let all = Identities::Flows([identity].into(), washed);
+        let key = |hop| all.key(&Packet { hop, ..Packet::default() }, 0);
+        assert_eq!((key(1).label(), key(5).label()), (label, label));
+        assert_eq!(key(2), FlowKey::labelled(7, Label { dscp: 0, ..label }));
     }
 
     #[test]

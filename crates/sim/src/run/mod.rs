@@ -2,7 +2,7 @@
 
 mod tables;
 
-use aqm::{About, Duration};
+use aqm::Duration;
 use scenario::error::Complaint;
 use scenario::switch;
 use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
@@ -134,6 +134,9 @@ impl Run {
         };
         let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
         let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
+        let washes =
+            |link| scenario.queue.iter().zip(&managed).any(|(q, at)| q.wash && *at == link);
+        let washed = Identities::washed(&paths, washes);
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
         if !stages.is_empty() {
@@ -163,13 +166,9 @@ impl Run {
             let watch = Watch::new(groups, &group_of, scenario.measure.control);
             simulation.watch(watch, waiting(&scenario, &topology, &group_of));
         }
-        let labels = scenario
-            .queue
-            .iter()
-            .filter_map(|queue| About::of(&queue.aqm))
-            .any(|about| about.labels.codepoints);
+        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
         if let Some(identities) = identities(&scenario.traffic, labels) {
-            simulation.identify(&Identities::Flows(identities.into()));
+            simulation.identify(&Identities::Flows(identities.into(), washed));
         }
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from bluewater.results.packets import Packets
     from bluewater.results.result import Result
 
-_LINK = {"queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params", "policer"}
+_LINK = {
+    *("queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params"),
+    *("policer", "shaper", "wash"),
+}
 """Properties of a link that a scenario can copy; a capture does not show the others' effects."""
 
 
@@ -134,6 +137,7 @@ def _scenario(
     same = aqm == link["aqm"]
     policer = link.get("policer")
     before = {"prefilter": "policer", "prefilter_params": dict(policer)} if policer else {}
+    behind = {"shaper": dict(link["shaper"])} if link.get("shaper") else {}
     times = arrived["arrived_ns"], arrived["left_ns"]
     end = max(int(each.max() or 0) for each in times) + 1  # type: ignore[arg-type]
     begin = int(arrived["arrived_ns"].min() or 0)  # type: ignore[arg-type]
@@ -158,6 +162,7 @@ def _scenario(
                 "buffer": link["buffer"],
                 "params": dict(link["params"]) if same else {},
                 **before,
+                **behind,
             }
         ],
         "traffic": [expected, recorded],

@@ -396,6 +396,7 @@ impl<P: Carried> Cake<P> {
     }
 
     /// A packet of `len` bytes has come.
+    #[cold]
     #[inline(never)]
     fn came(&mut self, len: u32, now: Instant) {
         let alone = self.lines.backlog().packets == 1;
@@ -437,6 +438,7 @@ impl<P: Carried> Cake<P> {
         if weighs { self.choose_by_weight() } else { self.choose(now) }
     }
 
+    #[cold]
     #[inline(never)]
     fn dequeue_special(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         if self.ready_at().is_some_and(|at| at > cx.now) {

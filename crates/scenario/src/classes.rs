@@ -1,0 +1,242 @@
+//! A tree of classes of a queue: what each is sure of, and which packets are its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use aqm::fair::htb::{Class, Rule};
+use aqm::units::TextError;
+use aqm::{Label, Rate, Size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Complaint, meant};
+use crate::queue::Parameter;
+use crate::text::{Quantity, Text};
+
+/// A number or a range of numbers: `5`, `0..999` with both ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Numbers {
+    /// The first.
+    pub from: u16,
+    /// The last.
+    pub to: u16,
+}
+
+impl FromStr for Numbers {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let range = from.trim().parse().ok().zip(to.trim().parse().ok());
+        range.filter(|(from, to)| from <= to).map(|(from, to)| Self { from, to }).ok_or(TextError {
+            allowed: "a number such as 5 or a range such as 0..999",
+            hint: String::new(),
+        })
+    }
+}
+
+impl fmt::Display for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.from == self.to {
+            return write!(f, "{}", self.from);
+        }
+        write!(f, "{}..{}", self.from, self.to)
+    }
+}
+
+impl Quantity for Numbers {
+    const NAME: &'static str = "Numbers";
+    const ABOUT: &'static str = "a number such as 5 or a range such as 0..999";
+    const PATTERN: &'static str = r"^\d+(\.\.\d+)?$";
+}
+
+/// What makes a class one of many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Each {
+    /// One class for each sending host.
+    Host,
+    /// One class for each receiving host.
+    Peer,
+}
+
+/// A class of a queue's tree. The first is the root; one without classes below it is a leaf, and has a
+/// queue.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClassSpec {
+    /// Its name.
+    pub name: String,
+    /// The class above it, which stands before it; the first class has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// What it is sure of.
+    pub rate: Text<Rate>,
+    /// What it may have with what it borrows; its `rate` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceil: Option<Text<Rate>>,
+    /// What it may send at once by its rate after a pause; 1600 B if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Text<Size>>,
+    /// What it may send at once by its ceil; 1600 B if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cburst: Option<Text<Size>>,
+    /// Of leaves that borrow, those with lower numbers go first, 0 … 7.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prio: u8,
+    /// What it sends in its turn when it borrows. Without it a tenth of what its rate sends in a second,
+    /// 1000 … 200 000 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<Text<Size>>,
+    /// Of a leaf: the sending hosts whose packets are its own, `5` or `0..999`, by `host` of `[[traffic]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Text<Numbers>>,
+    /// Of a leaf: the receiving hosts, by `peer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Text<Numbers>>,
+    /// Of a leaf: the codepoints, as numbers, by `dscp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Text<Numbers>>,
+    /// It stands for many leaves: one for each number of `host` or of `peer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<Each>,
+    /// Of a leaf: its algorithm; that of the queue if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aqm: Option<String>,
+    /// Its parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Parameter>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(n: &u8) -> bool {
+    *n == 0
+}
+
+/// The classes of a tree as they are built: each, and the entry of the file that it comes from; and the rules.
+pub(crate) struct Classes {
+    pub(crate) classes: Vec<Class>,
+    pub(crate) entries: Vec<usize>,
+    pub(crate) rules: Vec<(Rule, usize)>,
+}
+
+/// The most classes of a tree.
+const MOST: usize = 20_000;
+
+/// What the entries of a queue say; `within` makes the key of a complaint.
+pub(crate) fn expand(
+    specs: &[ClassSpec],
+    within: impl Fn(usize, &str) -> String,
+) -> Result<Classes, Complaint> {
+    let (mut classes, mut entries, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let bytes = |n: usize, key: &str, size: Option<Text<Size>>, default: u32| match size {
+        None => Ok(default),
+        Some(Text(Size::Bytes(bytes @ 1..=1_000_000_000))) => Ok(bytes as u32),
+        _ => Err(Complaint::new(within(n, key), "bytes: 1B … 1GB")),
+    };
+    for (n, spec) in specs.iter().enumerate() {
+        let names: Vec<&str> = specs[..n].iter().map(|spec| spec.name.as_str()).collect();
+        if names.contains(&spec.name.as_str()) {
+            return Err(Complaint::new(within(n, "name"), "a name of its own"));
+        }
+        let parent = match &spec.parent {
+            None if n == 0 => None,
+            None => {
+                return Err(Complaint::wrong(
+                    within(n, "parent"),
+                    "missing: only the first has none",
+                ));
+            }
+            Some(name) => match names.iter().position(|known| known == name) {
+                Some(entry) if specs[entry].each.is_some() => {
+                    let allowed =
+                        "a class without each: one that stands for many leaves has none below it";
+                    return Err(Complaint::new(within(n, "parent"), allowed));
+                }
+                Some(entry) => Some(first[entry]),
+                None => {
+                    let allowed = format!("a class before it: {}", names.join(", "));
+                    let hint = meant(name, &names);
+                    return Err(Complaint::new(within(n, "parent"), allowed).hint(hint));
+                }
+            },
+        };
+        let rate = spec.rate.0;
+        let ceil = spec.ceil.map_or(rate, |ceil| ceil.0);
+        if ceil < rate {
+            return Err(Complaint::new(within(n, "ceil"), format!("its rate of {rate} at least")));
+        }
+        if spec.prio > 7 {
+            return Err(Complaint::new(within(n, "prio"), "0 … 7"));
+        }
+        let default = Class::new(parent, rate);
+        let class = Class {
+            ceil,
+            burst: bytes(n, "burst", spec.burst, default.burst)?,
+            cburst: bytes(n, "cburst", spec.cburst, default.cburst)?,
+            prio: spec.prio,
+            quantum: bytes(n, "quantum", spec.quantum, default.quantum)?,
+            ..default
+        };
+        let ends = |key: &str, range: Option<Text<Numbers>>, most: u16| match range {
+            Some(Text(range)) if range.to >= most => {
+                Err(Complaint::new(within(n, key), format!("0 … {}", most - 1)))
+            }
+            range => Ok(range.map(|Text(range)| range.from..=range.to)),
+        };
+        let rule = Rule {
+            host: ends("host", spec.host, Label::HOSTS)?,
+            peer: ends("peer", spec.peer, Label::HOSTS)?,
+            dscp: ends("dscp", spec.dscp, Label::CODEPOINTS.into())?
+                .map(|range| *range.start() as u8..=*range.end() as u8),
+        };
+        let ruled = rule != Rule::default();
+        let inner = specs.iter().any(|other| other.parent.as_ref() == Some(&spec.name));
+        for (key, set) in
+            [("host", ruled), ("aqm", spec.aqm.is_some()), ("params", !spec.params.is_empty())]
+        {
+            if inner && set {
+                return Err(Complaint::new(
+                    within(n, key),
+                    "only with a leaf: this class has others below it",
+                ));
+            }
+        }
+        first.push(classes.len());
+        let of_each = match spec.each {
+            None => vec![rule],
+            Some(each) => {
+                let (key, range) = match each {
+                    Each::Host => ("host", rule.host.clone()),
+                    Each::Peer => ("peer", rule.peer.clone()),
+                };
+                let Some(range) = range else {
+                    return Err(Complaint::wrong(
+                        within(n, key),
+                        format!("needed by each = \"{key}\""),
+                    ));
+                };
+                let one = |number| match each {
+                    Each::Host => Rule { host: Some(number..=number), ..rule.clone() },
+                    Each::Peer => Rule { peer: Some(number..=number), ..rule.clone() },
+                };
+                range.map(one).collect()
+            }
+        };
+        for rule in of_each {
+            if ruled {
+                rules.push((rule, classes.len()));
+            }
+            classes.push(class.clone());
+            entries.push(n);
+        }
+    }
+    if classes.len() > MOST {
+        return Err(Complaint::new(
+            within(0, "each"),
+            format!("{MOST} classes at most, not {}", classes.len()),
+        ));
+    }
+    Ok(Classes { classes, entries, rules })
+}
