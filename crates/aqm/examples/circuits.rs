@@ -23,7 +23,7 @@ fn main() {
     let mut queue = tree(circuits).expect("a tree");
     let mut rng = Rng::new(1, 0);
     let mut now = Instant::ZERO;
-    let mut arrive = |queue: &mut Htb<Leaf>, now: Instant, circuit: u16, rng: &mut Rng| {
+    let arrive = |queue: &mut Htb<Leaf>, now: Instant, circuit: u16, rng: &mut Rng| {
         let label = Label { peer: circuit, ..Label::default() };
         let flow = FlowKey::labelled(rng.below(4) as u32, label);
         let meta = Meta { len: 1000, flow, arrived: now, ..Meta::default() };

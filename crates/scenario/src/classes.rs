@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Complaint, meant};
-use crate::queue::Parameter;
+use crate::parameter::Parameter;
 use crate::text::{Quantity, Text};
 
 /// A number or a range of numbers: `5`, `0..999` with both ends.

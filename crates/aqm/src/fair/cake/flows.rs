@@ -168,7 +168,7 @@ impl Flows {
     }
 
     /// The queue of a flow, by the hash of what distinguishes it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn queue_of(&mut self, word: u64, key: FlowKey) -> usize {
         let (set, direct, tag) = self.named(word);
         let owners = &mut self.owners[set];

@@ -12,7 +12,7 @@ use super::{Keys, SHORTEST_RTO, second};
 use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::queue::Parameter;
+use crate::parameter::Parameter;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
 use crate::traffic::owner::{Table, read};
