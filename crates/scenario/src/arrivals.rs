@@ -3,7 +3,6 @@
 
 use aqm::{Duration, Ecn, Label};
 
-use crate::graph::Cable;
 use crate::text::{self, Network};
 
 /// No packet is shorter on the wire, bytes: the length of an acknowledgement or handshake packet.
@@ -43,6 +42,23 @@ pub struct Text {
     pub text: String,
     /// The file, so named that it is found from any folder.
     pub file: String,
+}
+
+/// A link as a file has it, before anything is checked.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Cable {
+    /// The line of the file, from 1.
+    pub line: usize,
+    /// The node that sends.
+    pub from: String,
+    /// The node that receives.
+    pub to: String,
+    /// Rate, with its unit; empty where the file has none.
+    pub rate: String,
+    /// Propagation delay, with its unit; empty where the file has none.
+    pub delay: String,
+    /// Whether it goes one way only.
+    pub one_way: bool,
 }
 
 /// No files at all.

@@ -6,26 +6,9 @@ use std::str::FromStr;
 
 use aqm::units::TextError;
 
-use crate::arrivals::Files;
+use crate::arrivals::{self, Cable, Files};
 use crate::error::{Complaint, beginning, did_you_mean};
 use crate::network::{LinkSpec, Network, check_link};
-
-/// A link as a file has it, before anything is checked.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Cable {
-    /// The line of the file, from 1.
-    pub line: usize,
-    /// The node that sends.
-    pub from: String,
-    /// The node that receives.
-    pub to: String,
-    /// Rate, with its unit; empty where the file has none.
-    pub rate: String,
-    /// Propagation delay, with its unit; empty where the file has none.
-    pub delay: String,
-    /// Whether it goes one way only.
-    pub one_way: bool,
-}
 
 /// The most links of a file.
 const MOST_LINKS: usize = 100_000;
@@ -115,7 +98,7 @@ fn quantity<T: FromStr<Err = TextError>>(
 }
 
 /// The links of a table, and the name of its file.
-fn table(read: crate::arrivals::Text) -> Result<(Vec<Cable>, String), String> {
+fn table(read: arrivals::Text) -> Result<(Vec<Cable>, String), String> {
     match rows(&read.text) {
         Ok(cables) => Ok((cables, read.file)),
         Err(problem) => Err(format!("{}: {problem}", read.file)),

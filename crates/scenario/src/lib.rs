@@ -9,7 +9,7 @@ pub mod elsewhere;
 pub mod error;
 pub mod event;
 mod fabric;
-pub mod graph;
+mod graph;
 mod limits;
 pub mod meant;
 pub mod network;

@@ -7,8 +7,7 @@ use std::path::{self, Path, PathBuf};
 
 use aqm::{Duration, Label};
 use link::DecisionHash;
-use scenario::arrivals::{Arrival, Arrivals, Files, SHORTEST_PACKET, Text};
-use scenario::graph::Cable;
+use scenario::arrivals::{Arrival, Arrivals, Cable, Files, SHORTEST_PACKET, Text};
 use scenario::text::{self, Network};
 use scenario::{Scenario, ScenarioError};
 use trace::Capture;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use roxmltree::{Document, Node};
-use scenario::graph::Cable;
+use scenario::arrivals::Cable;
 
 /// The links of a graph; or what is wrong, with the line. Nodes are named by their label where each has one
 /// of its own, else by their `id`. Rates and delays are those of the edges' data `rate` (or `LinkSpeedRaw`,
