@@ -79,6 +79,29 @@ pub trait Outlet<P> {
     fn drawn(&mut self, _rng: &Rng) {}
 }
 
+/// Passes on what the queue reports, and counts it. The outlet is `dyn`, so that a queue may have one of its
+/// own kind inside.
+pub(crate) struct Tap<'a, P> {
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) out: &'a mut dyn Outlet<P>,
+}
+
+impl<P> Outlet<P> for Tap<'_, P> {
+    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
+        self.counters.dropped[cause as usize].count(meta.len);
+        self.out.dropped(meta, packet, cause, now);
+    }
+
+    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
+        self.counters.marked[cause as usize].count(meta.len);
+        self.out.marked(meta, packet, cause, now);
+    }
+
+    fn drawn(&mut self, rng: &Rng) {
+        self.out.drawn(rng);
+    }
+}
+
 /// Forgets all reports.
 impl<P> Outlet<P> for () {
     fn dropped(&mut self, _: &Meta, _: P, _: Cause, _: Instant) {}

@@ -25,8 +25,7 @@ use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::framing::Framing;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::{Counters, Outlet, Qdisc};
-use crate::rng::Rng;
+use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
 use crate::time::{Duration, Instant};
 use crate::units::{Measure, Rate, Size};
 
@@ -153,29 +152,6 @@ impl<Q, P> Shaped<Q, P> {
     /// The tokens of a packet.
     fn cost(&self, len: u32) -> u64 {
         u64::from(self.framing.on_wire(len)) * BYTE
-    }
-}
-
-/// Passes on what the queue reports, and counts it. The outlet is `dyn` so that a shaped queue can itself
-/// be one of those that a shaper stands around.
-struct Tap<'a, P> {
-    counters: &'a mut Counters,
-    out: &'a mut dyn Outlet<P>,
-}
-
-impl<P> Outlet<P> for Tap<'_, P> {
-    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        self.counters.dropped[cause as usize].count(meta.len);
-        self.out.dropped(meta, packet, cause, now);
-    }
-
-    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        self.counters.marked[cause as usize].count(meta.len);
-        self.out.marked(meta, packet, cause, now);
-    }
-
-    fn drawn(&mut self, rng: &Rng) {
-        self.out.drawn(rng);
     }
 }
 

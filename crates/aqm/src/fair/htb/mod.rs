@@ -17,11 +17,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::context::{Backlog, Cause, Cx, Env, State};
+use crate::context::{Backlog, Cx, Env, State};
 use crate::framing::Framing;
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc};
-use crate::rng::Rng;
+use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use rules::Rules;
@@ -185,29 +184,6 @@ fn check(classes: &[Class]) -> Result<(), TreeError> {
         }
     }
     Ok(())
-}
-
-/// Passes on what a queue reports, and counts it. The outlet is `dyn` so that the tree can itself be one of
-/// the disciplines that a leaf may have.
-struct Tap<'a, P> {
-    counters: &'a mut Counters,
-    out: &'a mut dyn Outlet<P>,
-}
-
-impl<P> Outlet<P> for Tap<'_, P> {
-    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        self.counters.dropped[cause as usize].count(meta.len);
-        self.out.dropped(meta, packet, cause, now);
-    }
-
-    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        self.counters.marked[cause as usize].count(meta.len);
-        self.out.marked(meta, packet, cause, now);
-    }
-
-    fn drawn(&mut self, rng: &Rng) {
-        self.out.drawn(rng);
-    }
 }
 
 impl<Q> Htb<Q> {
