@@ -17,6 +17,7 @@ const PACKETS: u64 = 3_000_000;
 /// 10 Gbit/s.
 const RATE: u64 = 10_000_000_000;
 
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn main() {
     let circuits: u16 =
         std::env::args().nth(1).map_or(Some(1000), |n| n.parse().ok()).unwrap_or(1000);

@@ -242,6 +242,7 @@ mod tests {
     use crate::policy::drop_tail::DropTail;
     use crate::policy::lab::{config, env};
     use crate::qdisc::Discipline as _;
+    use crate::rng::Rng;
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
     use std::vec::Vec;
 

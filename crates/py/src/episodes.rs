@@ -226,7 +226,7 @@ impl Episode {
             let (sum, count) = heard.round_trips;
             let Heard { acked, min_rtt, lost, marked, in_flight, episodes, .. } = *heard;
             *heard = Heard { min_rtt, in_flight, ..Heard::default() };
-            let rtt = if count == 0 { 0 } else { sum / count };
+            let rtt = sum.checked_div(count).unwrap_or(0);
             return [acked, rtt, min_rtt, lost, marked, in_flight, episodes].map(|n| n as f64);
         }
         let Some(queue) = self.run.primary() else { return [0.0; SEEN] };

@@ -495,3 +495,36 @@ fn overtaken_acknowledgements_are_no_marks() {
         assert!(reductions == 0.0 && goodput > 45.0, "{transport}: {reductions}, {goodput}");
     }
 }
+
+/// Tahoe beside ns-2.35's `Agent/TCP`: one flow on 1 Mb/s with a base round trip of 40 ms, 60 s. There it sends
+/// 6785, 7121 and 7333 packets with room for 8, 15 and 30, and loses 78, 54 and 50.
+#[test]
+fn tahoe_fares_as_in_ns2() {
+    for (room, sent, lost) in [(8, 6785.0, 78.0), (15, 7121.0, 54.0), (30, 7333.0, 50.0)] {
+        let text = format!(
+            r#"
+            duration = "60s"
+            [network]
+            preset = "dumbbell"
+            rate = "1mbit"
+            delay = "10ms"
+            access_rate = "100mbit"
+            access_delay = "5ms"
+            [[queue]]
+            aqm = "droptail"
+            buffer = "{room}p"
+            [[traffic]]
+            transport = "tahoe"
+            packet = "1000B"
+            min_rto = "1s"
+            rto_granularity = "10ms"
+            window = "10000p"
+            "#
+        );
+        let queues = run(&text).queues;
+        let number = |name| queues.number(name, 0).unwrap();
+        let (ours, drops) = (number("departures"), number("drops"));
+        assert!((ours / sent - 1.0).abs() < 0.01, "{ours} for {sent}");
+        assert!((drops - lost).abs() <= 4.0, "{drops} for {lost}");
+    }
+}

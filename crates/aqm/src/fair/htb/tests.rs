@@ -4,6 +4,7 @@ use crate::packet::{FlowKey, Label};
 use crate::policy::drop_tail::DropTail;
 use crate::policy::lab::env;
 use crate::qdisc::Discipline as _;
+use crate::rng::Rng;
 use std::vec;
 use std::vec::Vec;
 
