@@ -235,8 +235,9 @@ impl<A: Policy, L> Advised<'_, A, L> {
         L: Line<P, A::Tag>,
     {
         while let Some(head) = self.line.pop() {
-            if let Ok(sent) = self.judge(head, cx, out) {
-                return Some(sent);
+            let sent = self.judge(head, cx, out);
+            if sent.is_some() {
+                return sent;
             }
         }
         self.policy.on_idle(cx);
@@ -250,7 +251,7 @@ impl<A: Policy, L> Advised<'_, A, L> {
         (mut meta, packet, tag): (Meta, P, A::Tag),
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
-    ) -> Result<(Meta, P), Meta>
+    ) -> Option<(Meta, P)>
     where
         L: Line<P, A::Tag>,
     {
@@ -265,11 +266,11 @@ impl<A: Policy, L> Advised<'_, A, L> {
         if let Some(cause) = cause {
             self.policy.left(&meta, tag, Exit::Dropped, cx);
             self.counters.drop(&meta, packet, cause, cx, out);
-            return Err(meta);
+            return None;
         }
         self.policy.left(&meta, tag, Exit::Sent, cx);
         self.counters.departed.count(meta.len);
-        Ok((meta, packet))
+        Some((meta, packet))
     }
 
     /// Drops a packet that had been queued.

@@ -79,20 +79,24 @@ pub trait Outlet<P> {
     fn drawn(&mut self, _rng: &Rng) {}
 }
 
-/// Passes on what the queue reports, and counts it. The outlet is `dyn`, so that a queue may have one of its
-/// own kind inside.
+/// Passes on what a queue reports, counts it, and lets who stands around the queue hear of each packet. It is
+/// one type for all that do so: each would have all disciplines compiled again, and a queue may have one of its
+/// own kind inside. Drops and marks are rare enough.
 pub(crate) struct Tap<'a, P> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) out: &'a mut dyn Outlet<P>,
+    pub(crate) heard: &'a mut dyn FnMut(&Meta),
 }
 
 impl<P> Outlet<P> for Tap<'_, P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
+        (self.heard)(meta);
         self.counters.dropped[cause as usize].count(meta.len);
         self.out.dropped(meta, packet, cause, now);
     }
 
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
+        (self.heard)(meta);
         self.counters.marked[cause as usize].count(meta.len);
         self.out.marked(meta, packet, cause, now);
     }

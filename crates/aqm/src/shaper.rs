@@ -162,12 +162,19 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
         if self.buckets().any(|bucket| cost > bucket.size) {
             return self.counters.drop(&meta, packet, Cause::Policed, cx, out);
         }
-        self.queue.enqueue(meta, packet, cx, &mut Tap { counters: &mut self.counters, out });
+        self.queue.enqueue(
+            meta,
+            packet,
+            cx,
+            &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} },
+        );
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         if self.held.is_none() {
-            self.held = self.queue.dequeue(cx, &mut Tap { counters: &mut self.counters, out });
+            self.held = self
+                .queue
+                .dequeue(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
         }
         let (meta, _) = self.held?;
         let cost = self.cost(meta.len);
@@ -208,7 +215,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        self.queue.on_timer(cx, &mut Tap { counters: &mut self.counters, out });
+        self.queue.on_timer(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
     }
 
     /// The shaper's rate stays; its queue knows it, not the link's.

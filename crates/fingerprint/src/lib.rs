@@ -34,6 +34,7 @@ pub const SIMULATOR: Makers = Makers {
         ("etherparse", "writes headers into captures"),
         ("libc", "tells the memory that is used"),
         ("pyo3", "hands columns over"),
+        ("roxmltree", "what is read is in the canonical scenario, as links"),
         ("schemars", "writes the schema"),
         ("serde", "what is read is the canonical scenario, which is in the name itself"),
         ("serde_json", "writes the schema and the catalogue"),

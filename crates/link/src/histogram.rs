@@ -71,6 +71,11 @@ impl<const BITS: u32> LogLinear<BITS> {
         }
     }
 
+    /// Takes the room for every value, so that none takes memory later.
+    pub fn reserve(&mut self) {
+        self.weights.resize(Self::BUCKETS, 0);
+    }
+
     /// Adds to a bucket behind all that were needed so far.
     #[cold]
     #[inline(never)]

@@ -72,6 +72,13 @@ impl<L> Server<L> {
         Self { rng, free_at: NEVER, timed, books }
     }
 
+    /// As [`QueueStats::reserve`].
+    #[must_use]
+    pub fn reserved(mut self) -> Self {
+        self.books.stats.reserve();
+        self
+    }
+
     /// A packet arrives.
     #[inline(always)]
     pub fn arrive<P: Item>(&mut self, queue: &mut impl Qdisc<P>, meta: Meta, packet: P)

@@ -173,6 +173,12 @@ impl QueueStats {
         }
     }
 
+    /// Takes the room for whatever is measured, so that no packet takes memory later.
+    pub fn reserve(&mut self) {
+        self.lengths.reserve();
+        self.delays.reserve();
+    }
+
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub fn count_groups(&mut self, of: Vec<u16>) {
         let groups = self.groups.get_or_insert_default();

@@ -283,6 +283,7 @@ impl ScenarioError {
         (new.problem, new.allowed, new.hint) = (problem, allowed, hint);
         if let Some(span) = error.span() {
             new.line = Some(line_of(text, span.start));
+            new.in_syntax(message, text, &span);
             if let Ok(root) = DeTable::parse(text)
                 && let Some((key, value)) = key_at(root.get_ref(), &span)
             {
@@ -293,6 +294,14 @@ impl ScenarioError {
                         true => format!("a table of several, even of one: [[{}]]", new.key),
                         false => format!("a list is in brackets, even of one: [{}]", new.value),
                     };
+                }
+                if new.value.starts_with("[[") {
+                    // A table that is there once, written as one of several.
+                    new.key.truncate(new.key.rfind('[').unwrap_or(new.key.len()));
+                    new.problem = NOT_ALLOWED.into();
+                    new.allowed = format!("one table, [{}]", new.key);
+                } else if new.value == new.key {
+                    new.value.clear(); // the head of a table shows nothing
                 }
             }
         }
@@ -309,6 +318,21 @@ impl ScenarioError {
             new.allowed = names.join(", ");
         }
         new
+    }
+
+    /// What the parser says of a text that is no TOML, in words of the file.
+    fn in_syntax(&mut self, message: &str, text: &str, span: &Range<usize>) {
+        let line = text.lines().nth(line_of(text, span.start) - 1).unwrap_or_default();
+        if message.contains("duplicate key") {
+            self.problem = format!("the key `{}` stands twice", shown(text, span.clone()));
+        } else if message.contains("string values must be quoted")
+            && let Some((key, value)) = line.split_once('=')
+        {
+            let value = value.split(['#', ',', '}', ']']).next().unwrap_or_default();
+            self.problem = "text without quotes".into();
+            self.allowed.clear();
+            self.hint = format!("{} = \"{}\"", beginning(key.trim()), beginning(value.trim()));
+        }
     }
 
     /// From a complaint about a key of a text that parsed.

@@ -27,12 +27,12 @@ const GOLDEN: [(&str, &str); 21] = [
     ("tfrc", "4d67e7791d3dc32d"),
     ("web", "70d0da6985f4447e"),
     ("chain", "28b027f94010e734"),
-    ("modern-fair", "309dbd4c1452b8eb"),
+    ("modern-fair", "7bd13a23738cde9e"),
     ("l4s", "8fd53340e5aa8da0"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
-    ("cake-codel", "626cc3cb248c852c"),
+    ("cake-codel", "f4e1c20cb9ce2903"),
     ("fat-tree", "99d81313e258e383"),
-    ("leaf-spine-packet", "f3327184145db6ac"),
+    ("leaf-spine-packet", "a5de3a276761fc2d"),
 ];
 
 /// All scenarios, or those that use the discipline or the transport that `BLUEWATER_ONLY` names.

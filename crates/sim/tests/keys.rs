@@ -301,6 +301,14 @@ fn no_key_is_forgotten() {
         "peer",
         "code",
         "params",
+        // Of networks with a choice of routes: `fabric.rs`.
+        "k",
+        "leaves",
+        "spines",
+        "hosts",
+        "routing",
+        "ecmp",
+        "pattern",
     ];
     let missing = |name: &str, table: &[&str]| {
         let known =

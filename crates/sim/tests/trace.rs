@@ -271,7 +271,9 @@ fn a_capture_s_codepoints_and_hosts_are_its_own() {
         [0, 1, 2].map(|i| outcome.flows.number("goodput_bps", i).unwrap() / 1e6)
     };
     let [plain, call, background] = goodput("");
-    assert!(call > 1.0 && background < 0.5 && plain > 1.0, "{plain} {call} {background}");
+    // A quarter of the link is the calls', a sixteenth the background's, and the rest has what is left.
+    assert!(plain > 1.9 && (0.7..0.9).contains(&call), "{plain} {call}");
+    assert!((0.15..0.25).contains(&background), "{background}");
     let all = goodput("dscp = \"CS0\"");
     assert!(all.iter().all(|rate| (rate - 1.0).abs() < 0.05), "{all:?}");
 }

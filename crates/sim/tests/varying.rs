@@ -97,7 +97,8 @@ fn packets_on_an_impairing_wire_are_conserved() {
         assert_eq!(entered, outcome.queues.number("departures", 0).unwrap());
         assert_eq!(entered + twice, out + lost);
         let received = outcome.flows.number("goodput_bps", 0).unwrap() * 21.0 / 8000.0;
-        assert_eq!(received.round(), out - damaged);
+        // Copies count once, unless the first one was damaged.
+        assert!((received - (out - damaged - twice)).abs() < 3.0 + 0.1 * twice, "{received}");
         assert!((entered - 17_500.0).abs() < 2.0, "{entered}");
         // Shares of 1/21, 3 % and 2 % of about 17 000; 5 σ, of the loss with bursts of 5.
         assert!((lost / entered - 1.0 / 21.0).abs() < 5.0 * 0.0048, "{lost}");

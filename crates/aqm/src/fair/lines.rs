@@ -168,16 +168,17 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
         self.with(line, |advised| advised.dequeue(cx, out))
     }
 
-    /// The packet at the head of a line that has some, if its policy lets it go; else it was dropped.
+    /// The length of the packet at the head of a line that has some, in bytes, and the packet, if its policy
+    /// lets it go; else it was dropped.
     pub(super) fn judge_head(
         &mut self,
         line: usize,
         cx: &mut Cx<'_>,
         out: &mut impl Outlet<P>,
-    ) -> Option<Result<(Meta, P), Meta>> {
+    ) -> Option<(u32, Option<(Meta, P)>)> {
         self.with(line, |advised| {
             let head = advised.line.pop()?;
-            Some(advised.judge(head, cx, out))
+            Some((head.0.len, advised.judge(head, cx, out)))
         })
     }
 

@@ -12,7 +12,7 @@
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, Tap};
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -85,33 +85,6 @@ impl<F: Filter, Q> Prefilter<F, Q> {
     }
 }
 
-/// Passes on what the queue reports, counts it, and lets the filter hear it. The outlet is `dyn` so
-/// that a filtered queue can itself be one of those that a filter stands before; drops and marks are
-/// rare enough.
-struct Tap<'a, F, P> {
-    filter: &'a mut F,
-    counters: &'a mut Counters,
-    out: &'a mut dyn Outlet<P>,
-}
-
-impl<F: Filter, P> Outlet<P> for Tap<'_, F, P> {
-    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        self.filter.signalled(meta);
-        self.counters.dropped[cause as usize].count(meta.len);
-        self.out.dropped(meta, packet, cause, now);
-    }
-
-    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        self.filter.signalled(meta);
-        self.counters.marked[cause as usize].count(meta.len);
-        self.out.marked(meta, packet, cause, now);
-    }
-
-    fn drawn(&mut self, rng: &Rng) {
-        self.out.drawn(rng);
-    }
-}
-
 impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
     #[inline]
     fn enqueue(&mut self, mut meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
@@ -124,13 +97,15 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
             out.drawn(cx.rng);
             return out.dropped(&meta, packet, F::CAUSE, now);
         }
-        queue.enqueue(meta, packet, cx, &mut Tap { filter, counters, out });
+        let heard = &mut |meta: &Meta| filter.signalled(meta);
+        queue.enqueue(meta, packet, cx, &mut Tap { counters, out, heard });
     }
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         let Self { filter, queue, counters } = self;
-        let sent = queue.dequeue(cx, &mut Tap { filter, counters, out });
+        let heard = &mut |meta: &Meta| filter.signalled(meta);
+        let sent = queue.dequeue(cx, &mut Tap { counters, out, heard });
         if let Some((meta, _)) = &sent {
             counters.departed.count(meta.len);
         }
@@ -161,7 +136,8 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         let Self { filter, queue, counters } = self;
         filter.on_timer(cx);
-        queue.on_timer(cx, &mut Tap { filter, counters, out });
+        let heard = &mut |meta: &Meta| filter.signalled(meta);
+        queue.on_timer(cx, &mut Tap { counters, out, heard });
     }
 
     fn rate_changed(&mut self, env: &Env) {

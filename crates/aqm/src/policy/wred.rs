@@ -137,6 +137,7 @@ struct Coupled {
 
 impl Coupled {
     /// A packet of a class arrives. The average of that class, if it is not the lowest.
+    #[inline(never)]
     fn sample(&mut self, class: usize, now: Instant) -> Option<f64> {
         let mut queued: u64 = self.queued.iter().sum();
         for (k, average) in self.averages.iter_mut().enumerate().skip(1) {
@@ -156,11 +157,20 @@ impl Wred {
         self.classes.of(pkt.flow.label().dscp)
     }
 
-    /// What a packet counts for in an average.
-    fn size(&self, pkt: &Meta) -> u64 {
-        match self.cores[0].params.measure() {
+    /// Counts a packet that comes into the queue, or else has left it.
+    #[inline(never)]
+    fn count(&mut self, pkt: &Meta, comes: bool) {
+        let class = self.class(pkt);
+        let size = match self.cores[0].params.measure() {
             Measure::Packets => 1,
-            Measure::Bytes => pkt.len.into(),
+            Measure::Bytes => u64::from(pkt.len),
+        };
+        let Some(coupled) = &mut self.coupled else { return };
+        if comes {
+            coupled.queued[class] += size;
+            coupled.averages.iter_mut().for_each(Average::admitted);
+        } else {
+            coupled.queued[class] -= size;
         }
     }
 
@@ -234,18 +244,16 @@ impl Policy for Wred {
 
     #[inline]
     fn admitted(&mut self, pkt: &Meta, _: &mut Cx<'_>) {
-        let (class, size) = (self.class(pkt), self.size(pkt));
-        if let Some(coupled) = &mut self.coupled {
-            coupled.queued[class] += size;
+        self.avg.admitted();
+        if self.coupled.is_some() {
+            self.count(pkt, true);
         }
-        self.each_average(Average::admitted);
     }
 
     #[inline]
     fn left(&mut self, pkt: &Meta, (): (), _: Exit, _: &mut Cx<'_>) {
-        let (class, size) = (self.class(pkt), self.size(pkt));
-        if let Some(coupled) = &mut self.coupled {
-            coupled.queued[class] -= size;
+        if self.coupled.is_some() {
+            self.count(pkt, false);
         }
     }
 
@@ -367,8 +375,7 @@ mod tests {
                 &[&settings[..], &[("min_th_high", "5p"), ("max_th_high", "6p")]].concat(),
             );
             let mut last = |dscp, packets: usize| {
-                let mut fates = (0..packets).map(|_| lab.arrive_from(key(dscp)));
-                fates.next_back().unwrap()
+                (0..packets).fold(Fate::Queued, |_, _| lab.arrive_from(key(dscp)))
             };
             // Lowest class until it is signalled at 4, and on; then the highest finds 10, of its own none, then 6.
             [last(0, 4), last(0, 6), last(63, 1), last(63, 6)]

@@ -171,7 +171,7 @@ impl Link {
             labels: spec.asks_for_labels(),
             acks: spec.asks_for_acks(),
             queue: Queues::new(queue),
-            server: Server::new(rng, true, 0, frames),
+            server: Server::new(rng, true, 0, frames).reserved(),
             wire: Wire {
                 transmitter: spec.transmitter(),
                 flights: Flights::new(spec.on_wire(delay) as usize, spec.impairments.reorder),

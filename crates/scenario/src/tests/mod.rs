@@ -134,8 +134,20 @@ fn a_value_of_another_type_is_told_in_words() {
 }
 
 #[test]
+fn what_is_no_toml_is_told_in_words() {
+    for (old, new, part) in [
+        ("\"10s\"", "10s # long", "duration = \"10s\""),
+        ("warmup", "duration = \"3s\"\nwarmup", "the key `duration` stands twice"),
+    ] {
+        let e = with(old, new);
+        assert!(e.to_string().contains(part), "{part} in: {e}");
+    }
+}
+
+#[test]
 fn a_wrong_value_is_shown_with_what_is_allowed() {
     for (old, new, key, part) in [
+        ("[network]", "[[network]]", "network", "one table, [network]"),
         ("\"200kB\"", "\"200kb\"", "queue[0].buffer", "KiB"),
         ("\"200kB\"", "\"0B\"", "queue[0].buffer", "one packet"),
         ("\"200kB\"", "200", "queue[0].buffer", "unit"),

@@ -461,15 +461,13 @@ impl<P: Carried> Cake<P> {
                 self.lines.policy_mut(start + queue).tolerate(tolerated.max(packet * (2 * bulk)));
             }
             match self.lines.judge_head(start + queue, cx, out) {
-                Some(Ok(sent)) => {
+                Some((len, sent)) => {
                     self.tins[number].packets -= 1;
-                    self.charge(number, queue, sent.0.len, true, cx.now);
-                    return Some(sent);
-                }
-                Some(Err(dropped)) => {
-                    self.tins[number].packets -= 1;
-                    if self.config.ingress {
-                        self.charge(number, queue, dropped.len, false, cx.now);
+                    if sent.is_some() || self.config.ingress {
+                        self.charge(number, queue, len, sent.is_some(), cx.now);
+                    }
+                    if sent.is_some() {
+                        return sent;
                     }
                 }
                 None => {

@@ -206,7 +206,7 @@ impl<Q> Htb<Q> {
     {
         let queue = &mut self.leaves[leaf].queue;
         let before = queue.backlog();
-        let done = act(queue, &mut Tap { counters: &mut self.counters, out });
+        let done = act(queue, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
         let after = queue.backlog();
         self.backlog.packets = self.backlog.packets - before.packets + after.packets;
         self.backlog.bytes = self.backlog.bytes - before.bytes + after.bytes;
