@@ -23,6 +23,7 @@ import site
 import sys
 import sysconfig
 from contextlib import contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
@@ -142,19 +143,18 @@ _declared: dict[str, Mapping[str, str]] = {}
 """The files that a text contains the digests of, by the same name."""
 _roots: dict[str, str] = {}
 """That name by the file name under which a text or a module of it was compiled."""
-_running = False
+_running = ContextVar("running", default=False)
 _reading = False
 
 
 @contextmanager
 def running() -> Iterator[None]:
     """While a run lasts, which is named by what its texts have used before it began."""
-    global _running  # noqa: PLW0603
-    before, _running = _running, True
+    before = _running.set(True)  # of this thread: searches make runs in several
     try:
         yield
     finally:
-        _running = before
+        _running.reset(before)
 
 
 class _Executed:
@@ -228,7 +228,7 @@ class _Executed:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         path, text, place = found
         if path not in self.text.modules:
-            if _running:
+            if _running.get():
                 raise ImportError(f"{name} is imported during the run: import it at the top")
             self.used.modules[path] = text
         module = ModuleType(f"{self.root}.{name}")
@@ -356,7 +356,7 @@ def _read(root: str, path: str) -> None:
     if path.startswith("<") or _is_installed(path):
         return
     now, told = _digest(path), _declared[root].get(path)
-    if told is None and not _running:
+    if told is None and not _running.get():
         _used.setdefault(root, Text("", {}, {}, {})).files[path] = now
     elif told is None:
         raise RuntimeError(f"{path} is read during the run: read it in start()")

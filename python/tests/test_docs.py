@@ -228,7 +228,7 @@ def test_the_examples_of_traffic_run(tmp_path: Path) -> None:
     names = bluewater.catalog()
     used = {each["name"] for each in names["transports"] + names["apps"]}
     # What differs by its name alone has no example.
-    assert used - carried == {"reno", "newreno", "noq", "exponential"}
+    assert used - carried == {"tahoe", "reno", "newreno", "noq", "exponential"}
 
 
 def test_the_example_of_a_link_that_varies_runs() -> None:

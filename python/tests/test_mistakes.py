@@ -231,7 +231,7 @@ queue.0.buffer=-1p | "-1p" | a size such as
 queue.0.buffer=100ms | "100ms" | a size such as 200kB
 queue.0.buffer_size=100p | unknown key | did you mean `buffer`?
 queue.0.ecn=true | unknown key | params = { ecn
-queue.0.name=x | unknown key | `name` is a key of [[traffic]]
+queue.0.name=x | unknown key | `name` is a key of
 queue.0.aqm=fifo | "fifo" | `droptail`
 queue.0.aqm=blue2 | "blue2" | did you mean `blue`?
 queue.0.params.ecn=yes | queue[0].params.ecn = "yes" | true or false

@@ -59,6 +59,7 @@ pub const GATEWAY: Makers = Makers {
         ("netlink-packet-route", "sets interfaces up"),
         ("netlink-sys", "sets interfaces up"),
         ("prometheus-client", "answers scrapes"),
+        ("roxmltree", "what is read is in the canonical scenario, as links"),
         ("schemars", "writes the schema"),
         ("seccompiler", "confines the process"),
         ("serde", "reads options"),

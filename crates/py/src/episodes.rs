@@ -1,6 +1,5 @@
 //! Simulations that an agent steers step by step, many at once: what `bluewater.gym` is made of.
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,11 +42,6 @@ const OF_SENDER: [(&str, &str); SEEN] = [
     ("episodes", "times that the network was found to be congested"),
 ];
 
-thread_local! {
-    /// The strings of the simulation that is being built, if an agent is to steer it.
-    static STEERED: RefCell<Option<Strings>> = const { RefCell::new(None) };
-}
-
 /// Between an agent and what it steers.
 #[derive(Clone, Default)]
 struct Strings(Arc<(AtomicU64, Mutex<Heard>)>);
@@ -82,17 +76,15 @@ impl Strings {
     }
 }
 
-/// What stands for a class that advises a queue, if an agent steers the simulation that is being built.
-pub(crate) fn steered_queue(env: &Env) -> Option<Box<dyn Advice>> {
-    let strings = STEERED.with_borrow(Clone::clone)?;
-    strings.heard().rate = env.rate.bits_per_second();
-    Some(Box::new(Steered(strings)))
-}
+impl own::StandIn for Strings {
+    fn advice(&self, env: &Env) -> Box<dyn Advice> {
+        self.heard().rate = env.rate.bits_per_second();
+        Box::new(Steered(self.clone()))
+    }
 
-/// What stands for a class that controls connections, if an agent steers the simulation that is being
-/// built.
-pub(crate) fn steered_controller() -> Option<Arc<dyn Make>> {
-    Some(Arc::new(Steered(STEERED.with_borrow(Clone::clone)?)))
+    fn maker(&self) -> Arc<dyn Make> {
+        Arc::new(Steered(self.clone()))
+    }
 }
 
 /// A queue that signals with the probability that the agent chose, or connections with the window, bytes.
@@ -209,10 +201,9 @@ struct Episode {
 impl Episode {
     fn new(scenario: Scenario, text: &str) -> Result<Self, ScenarioError> {
         let strings = Strings::default();
-        STEERED.set(Some(strings.clone()));
-        let run = Run::new(scenario, text, ORIGIN);
-        STEERED.set(None);
-        Ok(Self { run: run?, strings, before: Totals::default(), over: false })
+        let build = || Run::new(scenario, text, ORIGIN);
+        let run = own::with_stand_in(Box::new(strings.clone()), build)?;
+        Ok(Self { run, strings, before: Totals::default(), over: false })
     }
 
     /// One step, and what an agent sees of it.

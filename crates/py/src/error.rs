@@ -3,8 +3,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::own;
-
 pyo3::create_exception!(
     bluewater._core,
     ScenarioError,
@@ -12,12 +10,8 @@ pyo3::create_exception!(
     "A scenario that cannot be run; says where, what is there, and what is allowed."
 );
 
-/// The exception for an error; its attributes are `None` where they do not apply. What stopped a class
-/// meanwhile that is no error of it, as Ctrl-C, comes in its place.
+/// The exception for an error; its attributes are `None` where they do not apply.
 pub(crate) fn raise(py: Python<'_>, error: sim::ScenarioError) -> PyErr {
-    if let Some(stopped) = own::failure() {
-        return stopped;
-    }
     let raised = ScenarioError::new_err(error.to_string());
     let value = raised.value(py);
     let filled = |text: String| (!text.is_empty()).then_some(text);

@@ -36,7 +36,8 @@ impl Prepared {
     #[pyo3(signature = (text, origin = "<string>"))]
     fn new(py: Python<'_>, text: &str, origin: &str) -> PyResult<Self> {
         drop(own::failure());
-        let checked = |e| error::raise(py, e);
+        // What stopped a class that is no error of it, as Ctrl-C, comes first.
+        let checked = |e| own::failure().unwrap_or_else(|| error::raise(py, e));
         let scenario = sim::capture::scenario(text, origin).map_err(checked)?;
         let canonical = scenario.to_toml();
         let captures = captures(&scenario);

@@ -295,12 +295,7 @@ impl ScenarioError {
                         false => format!("a list is in brackets, even of one: [{}]", new.value),
                     };
                 }
-                if new.value.starts_with("[[") {
-                    // A table that is there once, written as one of several.
-                    new.key.truncate(new.key.rfind('[').unwrap_or(new.key.len()));
-                    new.problem = NOT_ALLOWED.into();
-                    new.allowed = format!("one table, [{}]", new.key);
-                } else if new.value == new.key {
+                if new.value == new.key {
                     new.value.clear(); // the head of a table shows nothing
                 }
             }

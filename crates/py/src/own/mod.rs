@@ -11,7 +11,7 @@ mod program;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use aqm::own::Advice;
 use aqm::units::TextError;
@@ -21,8 +21,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use scenario::error::Complaint;
 use scenario::own::{self, Class, Role};
+use sim::control::Make;
 
-use crate::episodes;
 use program::Program;
 
 /// What a method gives for "do nothing": no coin is tossed.
@@ -41,12 +41,34 @@ const MODULE: &str = "bluewater.own";
 
 thread_local! {
     static FAILED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    static STAND_IN: RefCell<Option<Box<dyn StandIn>>> = const { RefCell::new(None) };
     static STREAM: Cell<Option<Rng>> = const { Cell::new(None) };
 }
 
 /// What ended a run on this thread, if something did; it is forgotten then.
 pub(crate) fn failure() -> Option<PyErr> {
     FAILED.take()
+}
+
+/// What stands in place of the objects of classes.
+pub(crate) trait StandIn {
+    /// In place of one that advises a queue.
+    fn advice(&self, env: &Env) -> Box<dyn Advice>;
+    /// In place of those that control connections.
+    fn maker(&self) -> Arc<dyn Make>;
+}
+
+/// Builds with a stand-in for all classes.
+pub(crate) fn with_stand_in<T>(one: Box<dyn StandIn>, build: impl FnOnce() -> T) -> T {
+    STAND_IN.set(Some(one));
+    let built = build();
+    STAND_IN.set(None);
+    built
+}
+
+/// What the stand-in gives, if there is one now.
+fn stand_in<T>(ask: impl FnOnce(&dyn StandIn) -> T) -> Option<T> {
+    STAND_IN.with_borrow(|one| one.as_deref().map(ask))
 }
 
 /// Whether a run on this thread has come to its end by a failure: nobody is asked any more.
@@ -505,7 +527,7 @@ impl own::Own for Classes {
         settings: &[(&str, &str)],
         env: &Env,
     ) -> Result<Box<dyn Advice>, Complaint> {
-        if let Some(advice) = episodes::steered_queue(env) {
+        if let Some(advice) = stand_in(|one| one.advice(env)) {
             return Ok(advice);
         }
         object(class, settings, env)

@@ -147,7 +147,6 @@ fn what_is_no_toml_is_told_in_words() {
 #[test]
 fn a_wrong_value_is_shown_with_what_is_allowed() {
     for (old, new, key, part) in [
-        ("[network]", "[[network]]", "network", "one table, [network]"),
         ("\"200kB\"", "\"200kb\"", "queue[0].buffer", "KiB"),
         ("\"200kB\"", "\"0B\"", "queue[0].buffer", "one packet"),
         ("\"200kB\"", "200", "queue[0].buffer", "unit"),

@@ -1,6 +1,7 @@
 //! Results: tables, transfers, delays, ways of datagrams, a journal of packets and their kinds, fairness.
 
 pub mod delays;
+pub(crate) mod distinct;
 pub mod journal;
 pub mod kind;
 pub mod one_way;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use link::Histogram;
 
-use crate::transport::Distinct;
+use super::distinct::Distinct;
 
 /// Share of the packets that come that a call waits for before it plays.
 const PLAYED: f64 = 0.99;

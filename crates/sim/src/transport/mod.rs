@@ -5,7 +5,6 @@
 //! which it sends packets and says when it wants to be woken. `window/` is the shortest that answers.
 
 pub mod cbr;
-mod distinct;
 pub mod ledbat;
 mod port;
 pub mod quic;
@@ -24,7 +23,6 @@ use crate::control::Setting;
 use crate::packet::Packet;
 use crate::results::one_way::OneWay;
 use crate::watch::{Look, Values};
-pub(crate) use distinct::Distinct;
 pub use port::{FlowSetup, Group};
 pub(crate) use port::{Port, Seat, SendTiming};
 

@@ -3,9 +3,10 @@
 use aqm::{Ecn, Rng};
 use scenario::traffic::{self as keys, GapsName, TrafficSpec};
 
-use super::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
+use super::{After, EndPoints, FlowReport, FlowSetup, Port};
 use crate::app::Periods;
 use crate::packet::{Packet, Payload};
+use crate::results::distinct::Distinct;
 use crate::results::one_way::OneWay;
 
 /// How the gaps of a datagram source are spread.

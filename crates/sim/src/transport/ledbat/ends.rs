@@ -5,7 +5,8 @@ use aqm::Ecn;
 use super::Options;
 use super::sender::Sender;
 use crate::packet::{Packet, Payload};
-use crate::transport::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
+use crate::results::distinct::Distinct;
+use crate::transport::{After, EndPoints, FlowReport, FlowSetup, Port};
 
 /// Both ends of a flow.
 #[derive(Clone, Default, Debug)]

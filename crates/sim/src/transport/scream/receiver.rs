@@ -1,7 +1,7 @@
 //! The receiving half: tells what came (§4.2).
 
 use super::{Report, TOLD};
-use crate::transport::Distinct;
+use crate::results::distinct::Distinct;
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]

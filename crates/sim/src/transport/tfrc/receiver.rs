@@ -2,7 +2,7 @@
 
 use super::loss::LossHistory;
 use super::{Options, seconds};
-use crate::transport::Distinct;
+use crate::results::distinct::Distinct;
 
 /// What a data packet says beside its number (§3.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

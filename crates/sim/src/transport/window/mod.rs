@@ -8,8 +8,9 @@
 use aqm::Ecn;
 use scenario::traffic::{self as keys, TrafficSpec};
 
-use super::{After, Distinct, EndPoints, FlowReport, FlowSetup, Port};
+use super::{After, EndPoints, FlowReport, FlowSetup, Port};
 use crate::packet::{Packet, Payload};
+use crate::results::distinct::Distinct;
 
 /// What the flows of a group share.
 #[derive(Clone, Debug)]
