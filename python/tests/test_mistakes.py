@@ -336,8 +336,8 @@ run prog.py | prog.py | Python | FILE.py:CLASS
 run bytes.toml | bytes.toml | not UTF-8
 run empty.toml | empty.toml | the key `duration` is missing
 run words.txt | words.txt:1
-run unquoted.toml | unquoted.toml:1 | must be quoted
-run twice.toml | twice.toml:2 | duplicate key
+run unquoted.toml | unquoted.toml:1 | text without quotes | duration = "4s"
+run twice.toml | twice.toml:2 | the key `duration` stands twice
 run sweep.toml | sweep.toml:17 | `bluewater sweep FILE` runs it
 run itself.toml | itself.toml:14 | traffic[0].to = ["a"] | from a to itself | different nodes
 run apart.toml | apart.toml:14 | no route from a to d | connect the nodes
