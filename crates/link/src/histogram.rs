@@ -76,6 +76,13 @@ impl<const BITS: u32> LogLinear<BITS> {
         self.weights.resize(Self::BUCKETS, 0);
     }
 
+    /// This one, with [`LogLinear::reserve`].
+    #[must_use]
+    pub fn reserved(mut self) -> Self {
+        self.reserve();
+        self
+    }
+
     /// Adds to a bucket behind all that were needed so far.
     #[cold]
     #[inline(never)]

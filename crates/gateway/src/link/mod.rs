@@ -182,8 +182,8 @@ impl Link {
             seq: 0,
             delivered: DecisionHash::default(),
             count: Beside::default(),
-            lateness: Histogram::default(),
-            pace: Pace::default(),
+            lateness: Histogram::default().reserved(),
+            pace: Pace::reserved(),
         })
     }
 
@@ -380,7 +380,7 @@ impl Link {
     pub fn restart_measurement(&mut self, now: u64) {
         self.server.restart_measurement(now, self.queue.counters());
         self.lateness.clear();
-        self.pace = Pace::default();
+        self.pace = Pace::reserved();
     }
 
     /// The algorithm's signals at `now` (ns).

@@ -16,6 +16,11 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// No packet, and room for the gaps of all that come.
+    pub(crate) fn reserved() -> Self {
+        Self { gaps: Histogram::default().reserved(), ..Self::default() }
+    }
+
     /// A packet of `len` bytes that was due at `due` was handed over at `now` (both ns, `due` first).
     pub(crate) fn delivered(&mut self, due: u64, now: u64, len: u32) {
         let late = now - due;
