@@ -38,6 +38,7 @@ extern crate std;
 
 pub mod about;
 pub mod any;
+mod bucket;
 pub mod context;
 pub mod dual;
 pub mod fair;

@@ -18,16 +18,17 @@
 //! Choices:
 //! - Lengths are those on the wire ([`Framing`]).
 //! - A packet that is longer than a bucket would wait for ever. It is dropped as it arrives.
-//! - Tokens are counted exactly, in bits per 10⁹ of a second.
+//! - Tokens are counted exactly (`bucket.rs`).
 
 use crate::about::{About, Family, Signal};
+use crate::bucket::Bucket;
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::framing::Framing;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
-use crate::time::{Duration, Instant};
-use crate::units::{Measure, Rate, Size};
+use crate::time::Instant;
+use crate::units::{Rate, Size};
 
 /// What the shaper tells of itself.
 pub const ABOUT: About = About {
@@ -63,48 +64,10 @@ params! {
     }
 }
 
-/// Units of tokens in a byte.
-const BYTE: u64 = 8_000_000_000;
-
-/// A bucket of tokens.
-#[derive(Clone, Debug)]
-struct Bucket {
-    rate: u64,
-    /// What it holds at most and now, in bits per 10⁹.
-    size: u64,
-    tokens: u64,
-    /// When that was.
-    at: Instant,
-}
-
-impl Bucket {
-    /// A full one.
-    fn new(key: &'static str, rate: Rate, size: Size, env: &Env) -> Result<Self, ConfigError> {
-        let size = env.resolve(key, size, Measure::Bytes)?;
-        let least = f64::from(env.framing.on_wire(env.mean_packet));
-        if !(least..=1e9).contains(&size) {
-            let allowed = "a packet on the wire at least, and at most 1GB".into();
-            return Err(ConfigError { key, allowed });
-        }
-        let size = size as u64 * BYTE;
-        Ok(Self { rate: rate.bits_per_second(), size, tokens: size, at: env.now })
-    }
-
-    /// What it holds at `now`.
-    fn tokens_at(&self, now: Instant) -> u64 {
-        let gained = u128::from(self.rate) * u128::from(now.since(self.at).as_nanos());
-        (u128::from(self.tokens) + gained).min(self.size.into()) as u64
-    }
-
-    fn fill(&mut self, now: Instant) {
-        (self.tokens, self.at) = (self.tokens_at(now), now);
-    }
-
-    /// When it holds `wanted`.
-    fn holds_at(&self, wanted: u64) -> Instant {
-        let missing = wanted.saturating_sub(self.tokens);
-        self.at + Duration::from_nanos(missing.div_ceil(self.rate))
-    }
+/// A full bucket, in which a packet on the wire has room.
+fn bucket(key: &'static str, rate: Rate, size: Size, env: &Env) -> Result<Bucket, ConfigError> {
+    let least = env.framing.on_wire(env.mean_packet);
+    Bucket::new((key, size), rate, (least, "a packet on the wire"), env)
 }
 
 /// A queue `Q` behind which a token bucket holds packets back: one discipline with one set of books.
@@ -132,11 +95,11 @@ impl<Q, P> Shaped<Q, P> {
             Some(peak) if peak <= rate => {
                 return Err(ConfigError { key: "peakrate", allowed: "more than rate".into() });
             }
-            peak => peak.map(|peak| Bucket::new("minburst", peak, config.minburst, env)),
+            peak => peak.map(|peak| bucket("minburst", peak, config.minburst, env)),
         };
         Ok(Self {
             queue,
-            bucket: Bucket::new("burst", rate, config.burst, env)?,
+            bucket: bucket("burst", rate, config.burst, env)?,
             peak: peak.transpose()?,
             framing: env.framing,
             held: None,
@@ -148,18 +111,13 @@ impl<Q, P> Shaped<Q, P> {
     fn buckets(&mut self) -> impl Iterator<Item = &mut Bucket> {
         core::iter::once(&mut self.bucket).chain(&mut self.peak)
     }
-
-    /// The tokens of a packet.
-    fn cost(&self, len: u32) -> u64 {
-        u64::from(self.framing.on_wire(len)) * BYTE
-    }
 }
 
 impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.counters.arrived.count(meta.len);
-        let cost = self.cost(meta.len);
-        if self.buckets().any(|bucket| cost > bucket.size) {
+        let len = self.framing.on_wire(meta.len);
+        if self.buckets().any(|bucket| !bucket.may_hold(len)) {
             return self.counters.drop(&meta, packet, Cause::Policed, cx, out);
         }
         self.queue.enqueue(
@@ -177,17 +135,17 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
                 .dequeue(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
         }
         let (meta, _) = self.held?;
-        let cost = self.cost(meta.len);
+        let len = self.framing.on_wire(meta.len);
         let mut ready = cx.now;
         for bucket in self.buckets() {
             bucket.fill(cx.now);
-            ready = ready.max(bucket.holds_at(cost));
+            ready = ready.max(bucket.holds_at(len));
         }
         self.ready = ready;
         if ready > cx.now {
             return None;
         }
-        self.buckets().for_each(|bucket| bucket.tokens -= cost);
+        self.buckets().for_each(|bucket| _ = bucket.take(len));
         self.counters.departed.count(meta.len);
         self.held.take()
     }
@@ -224,7 +182,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        let tokens = |bucket: &Bucket| (bucket.tokens_at(now) / BYTE) as f64;
+        let tokens = |bucket: &Bucket| bucket.bytes_at(now) as f64;
         sink("tokens", tokens(&self.bucket));
         sink("peak_tokens", tokens(self.peak.as_ref().unwrap_or(&self.bucket)));
         self.queue.observe(now, sink);

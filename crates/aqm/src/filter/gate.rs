@@ -38,14 +38,6 @@ impl Filter for Gate {
         core::mem::take(&mut self.closed)
     }
 
-    fn signalled(&mut self, _: &Meta) {}
-
-    fn poll_at(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer(&mut self, _: &mut Cx<'_>) {}
-
     fn state(&self) -> State {
         State::of::<Self>(0)
     }

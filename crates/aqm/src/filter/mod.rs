@@ -39,13 +39,15 @@ pub trait Filter: Sized {
     fn drops(&mut self, pkt: &Meta, congested: impl FnOnce(u32) -> bool, cx: &mut Cx<'_>) -> bool;
 
     /// The queue dropped or marked a packet.
-    fn signalled(&mut self, pkt: &Meta);
+    fn signalled(&mut self, _pkt: &Meta) {}
 
     /// When the filter wants [`on_timer`](Filter::on_timer).
-    fn poll_at(&self) -> Option<Instant>;
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
 
     /// The time given by [`poll_at`](Filter::poll_at) has come; early calls are harmless.
-    fn on_timer(&mut self, cx: &mut Cx<'_>);
+    fn on_timer(&mut self, _cx: &mut Cx<'_>) {}
 
     /// What the filter remembers.
     fn state(&self) -> State;

@@ -15,16 +15,17 @@
 //! Choices:
 //! - A dropped packet takes no tokens.
 //! - Lengths are those of packets, without what they take on the wire beside.
-//! - Tokens are counted exactly, in bits per 10⁹ of a second.
+//! - Tokens are counted exactly (`bucket.rs`).
 
 use super::Filter;
 use crate::about::{About, Family, Signal};
+use crate::bucket::Bucket;
 use crate::context::{Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
 use crate::rng::Rng;
 use crate::time::Instant;
-use crate::units::{Measure, Rate, Size};
+use crate::units::{Rate, Size};
 
 /// What policer tells of itself.
 pub const ABOUT: About = About {
@@ -48,66 +49,34 @@ params! {
     }
 }
 
-/// Units of tokens in a byte.
-const BYTE: u64 = 8_000_000_000;
-
 /// A token bucket.
 #[derive(Clone, Debug)]
-pub struct Policer {
-    rate: Rate,
-    /// What the bucket holds at most and now, in bits per 10⁹.
-    burst: u64,
-    tokens: u64,
-    /// When that was.
-    at: Instant,
-}
-
-impl Policer {
-    /// What the bucket holds at `now`.
-    fn tokens_at(&self, now: Instant) -> u64 {
-        let time = now.since(self.at).as_nanos();
-        let gained = u128::from(self.rate.bits_per_second()) * u128::from(time);
-        (u128::from(self.tokens) + gained).min(self.burst.into()) as u64
-    }
-}
+pub struct Policer(Bucket);
 
 impl Filter for Policer {
     type Config = PolicerConfig;
     const CAUSE: Cause = Cause::Policed;
 
     fn new(config: &PolicerConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
-        let refused = |key, allowed: &'static str| ConfigError { key, allowed: allowed.into() };
-        let rate = config.rate.ok_or_else(|| refused("rate", "a rate such as 10mbit"))?;
-        let burst = env.resolve("burst", config.burst, Measure::Bytes)?;
-        if !(f64::from(env.mean_packet)..=1e9).contains(&burst) {
-            return Err(refused("burst", "a packet at least, and at most 1GB"));
-        }
-        let burst = burst as u64 * BYTE;
-        Ok(Self { rate, burst, tokens: burst, at: env.now })
+        let missing = || ConfigError { key: "rate", allowed: "a rate such as 10mbit".into() };
+        let rate = config.rate.ok_or_else(missing)?;
+        let bucket =
+            Bucket::new(("burst", config.burst), rate, (env.mean_packet, "a packet"), env)?;
+        Ok(Self(bucket))
     }
 
     #[inline]
     fn drops(&mut self, pkt: &Meta, _: impl FnOnce(u32) -> bool, cx: &mut Cx<'_>) -> bool {
-        (self.tokens, self.at) = (self.tokens_at(cx.now), cx.now);
-        let left = self.tokens.checked_sub(u64::from(pkt.len) * BYTE);
-        self.tokens = left.unwrap_or(self.tokens);
-        left.is_none()
+        self.0.fill(cx.now);
+        !self.0.take(pkt.len)
     }
-
-    fn signalled(&mut self, _: &Meta) {}
-
-    fn poll_at(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer(&mut self, _: &mut Cx<'_>) {}
 
     fn state(&self) -> State {
         State { queue: size_of::<Self>() as u64, ..State::default() }
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        sink("tokens", (self.tokens_at(now) / BYTE) as f64);
+        sink("tokens", self.0.bytes_at(now) as f64);
     }
 }
 
