@@ -18,22 +18,28 @@ pub trait Advice: Send {
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival;
 
     /// A packet is about to be sent; `q` does not hold it.
-    fn on_departure(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Departure;
+    fn on_departure(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Departure {
+        Departure::Send
+    }
 
     /// An arriving packet does not fit now.
-    fn on_overflow(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Victim;
+    fn on_overflow(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Victim {
+        Victim::Arriving
+    }
 
     /// The transmitter asked for a packet and the queue was empty.
-    fn on_idle(&mut self, cx: &mut Cx<'_>);
+    fn on_idle(&mut self, _cx: &mut Cx<'_>) {}
 
     /// When it wants [`on_timer`](Advice::on_timer).
-    fn poll_at(&self) -> Option<Instant>;
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
 
     /// That time has come.
-    fn on_timer(&mut self, q: &View<'_>, cx: &mut Cx<'_>);
+    fn on_timer(&mut self, _q: &View<'_>, _cx: &mut Cx<'_>) {}
 
     /// Reports each signal by name as it stands at `now`.
-    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64));
+    fn observe(&self, _now: Instant, _sink: &mut dyn FnMut(&'static str, f64)) {}
 
     /// Another one in the same state, that goes its own way from now on.
     fn duplicate(&self) -> Box<dyn Advice>;

@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aqm::own::Advice;
-use aqm::{
-    Arrival, Cause, Cx, Departure, Duration, Env, Instant, Meta, Qdisc as _, Rng, Victim, View,
-};
+use aqm::{Arrival, Cause, Cx, Duration, Env, Meta, Qdisc as _, Rng, View};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -95,24 +93,6 @@ impl Advice for Steered {
     fn on_arrival(&mut self, _: &Meta, _: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         if cx.rng.chance(self.0.action()) { Arrival::Signal(Cause::Early) } else { Arrival::Admit }
     }
-
-    fn on_departure(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Departure {
-        Departure::Send
-    }
-
-    fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
-        Victim::Arriving
-    }
-
-    fn on_idle(&mut self, _: &mut Cx<'_>) {}
-
-    fn poll_at(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer(&mut self, _: &View<'_>, _: &mut Cx<'_>) {}
-
-    fn observe(&self, _: Instant, _: &mut dyn FnMut(&'static str, f64)) {}
 
     fn duplicate(&self) -> Box<dyn Advice> {
         Box::new(self.clone())

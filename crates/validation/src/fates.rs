@@ -3,7 +3,7 @@
 //! Where the first packet leaves at another time, a rule of TCP is another one.
 
 use aqm::own::Advice;
-use aqm::{Arrival, Cause, Cx, Departure, Duration, Env, Instant, Meta, Victim, View};
+use aqm::{Arrival, Cause, Cx, Duration, Env, Meta, View};
 use scenario::error::Complaint;
 use scenario::own::{Class, Own, provide};
 use sim::results::journal::Selection;
@@ -27,24 +27,6 @@ impl Advice for Scripted {
             _ => Arrival::Admit,
         }
     }
-
-    fn on_departure(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Departure {
-        Departure::Send
-    }
-
-    fn on_overflow(&mut self, _: &Meta, _: &View<'_>, _: &mut Cx<'_>) -> Victim {
-        Victim::Arriving
-    }
-
-    fn on_idle(&mut self, _: &mut Cx<'_>) {}
-
-    fn poll_at(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer(&mut self, _: &View<'_>, _: &mut Cx<'_>) {}
-
-    fn observe(&self, _: Instant, _: &mut dyn FnMut(&'static str, f64)) {}
 
     fn duplicate(&self) -> Box<dyn Advice> {
         Box::new(self.clone())
