@@ -92,16 +92,25 @@ mod _core {
     /// how frames are cut (`none`, `atm`, `ptm`).
     #[pyfunction]
     fn framing(text: &str) -> PyResult<(i32, u32, &'static str)> {
-        let framing: aqm::Framing = text.parse().map_err(|e: aqm::units::TextError| {
-            let found = format!("framing {text:?}: not allowed; allowed: {}", e.allowed);
-            pyo3::exceptions::PyValueError::new_err(found)
-        })?;
+        let framing = read_framing(text)?;
         let cells = match framing.cells {
             aqm::framing::Cells::None => "none",
             aqm::framing::Cells::Atm => "atm",
             aqm::framing::Cells::Ptm => "ptm",
         };
         Ok((framing.overhead, framing.mpu, cells))
+    }
+
+    /// Bytes that an IP packet of `length` takes on the wire, by the words of [`framing`].
+    #[pyfunction]
+    fn on_wire(text: &str, length: u32) -> PyResult<u32> {
+        Ok(read_framing(text)?.on_wire(length))
+    }
+
+    fn read_framing(text: &str) -> PyResult<aqm::Framing> {
+        text.parse().map_err(|e: TextError| {
+            PyValueError::new_err(format!("framing {text:?}: not allowed; allowed: {}", e.allowed))
+        })
     }
 
     /// The chance that a responsive flow shares a bin with one of `nonresponsive` flows on each of

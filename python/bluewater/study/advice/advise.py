@@ -249,16 +249,7 @@ def needed(datagrams: Mapping[str, Any], framing: str) -> float:
         return bits_per_second(datagrams["rate"])
     framed = _framed(datagrams)
     long = size_bytes(framed["packet"])
-    return bits_per_second(framed["rate"]) * _on_wire(long, framing) / long
-
-
-def _on_wire(long: int, framing: str) -> int:
-    """Bytes that an IP packet takes on the wire."""
-    overhead, mpu, cells = _core.framing(framing)
-    whole = max(long + overhead, mpu, 1)
-    if cells == "atm":
-        return -(-whole // 48) * 53
-    return whole + (-(-whole // 64) if cells == "ptm" else 0)
+    return bits_per_second(framed["rate"]) * _core.on_wire(framing, long) / long
 
 
 @dataclass(frozen=True)
