@@ -203,6 +203,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         self._seeds = [0] * num_envs
         self._seen = np.zeros((num_envs, len(self._names)))
         self._over = np.zeros(num_envs, dtype=np.uint8)
+        self._length = np.full(num_envs, self._step / 1e9)
         # The actions of all steps since the longest episode began, and where each began.
         self._taken: list[NDArray[np.float64]] = []
         self._first = np.zeros(num_envs, dtype=np.int64)
@@ -210,7 +211,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         batch = gymnasium.vector.utils.batch_space
         self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)
-        width = self._observe().shape[1]
+        width = self._observe(self.seen).shape[1]
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
         self.observation_space = batch(self.single_observation_space, num_envs)
 
@@ -239,7 +240,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         for place in range(self.num_envs):
             self._begin(place)
         self._over[:] = 0
-        return self._observe(), {}
+        return self._observe(self.seen), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Lets every agent act for one step.
@@ -263,9 +264,10 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         running = np.where(anew, np.nan, chosen)
         self._episodes.step(running, self._seen, self._over)
         self._taken.append(running)
-        reward = np.where(anew, 0.0, self._reward(self._told()))
+        seen = self.seen
+        reward = np.where(anew, 0.0, self._reward(seen))
         ends = self._over.astype(bool)
-        return self._observe(), reward, np.zeros(self.num_envs, dtype=bool), ends, {}
+        return self._observe(seen), reward, np.zeros(self.num_envs, dtype=bool), ends, {}
 
     def scenario(self, place: int = 0) -> Scenario:
         """The scenario that repeats the episode in ``place`` as far as it has come.
@@ -300,7 +302,8 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def seen(self) -> Seen:
         """What the last step showed, in the units of :data:`OF_QUEUE` or :data:`OF_SENDER`."""
-        return self._told()
+        told = dict(zip(self._names, self._seen.T, strict=True))
+        return {**told, "rate": self._rates[self._which], "time": self._length}
 
     def _begin(self, place: int) -> None:
         draws = self._draws[place]
@@ -314,13 +317,8 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
             del self._taken[:gone]
             self._first -= gone
 
-    def _told(self) -> Seen:
-        told = dict(zip(self._names, self._seen.T, strict=True))
-        length = np.full(self.num_envs, self._step / 1e9)
-        return {**told, "rate": self._rates[self._which], "time": length}
-
-    def _observe(self) -> NDArray[np.float32]:
-        return np.asarray(self._features(self._told()), dtype=np.float32)
+    def _observe(self, seen: Seen) -> NDArray[np.float32]:
+        return np.asarray(self._features(seen), dtype=np.float32)
 
 
 class BottleneckEnv(gymnasium.Env[Any, Any]):

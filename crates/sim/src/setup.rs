@@ -71,19 +71,19 @@ pub(crate) fn identities(traffic: &[TrafficSpec], labels: bool) -> Option<Vec<Id
                 None => number,
             };
             let asked = matches!(spec.app, keys::App::Web(_));
-            let own = match &spec.transport {
+            let own = || match &spec.transport {
                 keys::Transport::Trace(trace) => trace.arrivals.labels[k as usize],
                 _ => Label::default(),
             };
-            let label = labels.then(|| (spec.group.label(own), asked));
+            let label = labels.then(|| (spec.group.label(own()), asked));
             identities.push(Identity { flow, rekey, label });
         }
     }
     Some(identities)
 }
 
-/// All links, those with a queue at `managed`, some of which are behind a gate, as they share a buffer; behind them the wires of those that impair packets, and
-/// of each link the number of its wire, if it has one.
+/// All links, those with a queue at `managed`, of which those that share a buffer are behind a gate; behind
+/// them the wires of those that impair packets, and of each link the number of its wire, if it has one.
 pub(crate) fn links(
     scenario: &Scenario,
     topology: &Topology,

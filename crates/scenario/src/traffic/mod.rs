@@ -109,9 +109,8 @@ pub struct GroupSpec {
     #[serde(default = "infinite")]
     pub app: AppName,
     /// Nodes to send from; each flow draws one. Without it the network preset's left side, in a fabric
-    /// all hosts. A `*`
-    /// here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each bottleneck gets
-    /// a copy of the group.
+    /// all hosts. A `*` here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each
+    /// bottleneck gets a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
     /// Nodes to send to; each flow draws one, other than that it sends from. Without it the network

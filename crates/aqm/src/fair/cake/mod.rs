@@ -1,6 +1,6 @@
 //! CAKE: common applications kept enhanced (Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018,
-//! "HTM18"; tc-cake(8)). Its shaper is mostly the link's business here, but tins and flows share what packets take
-//! on the wire ([`Framing`]). What is left is flow queueing four times over:
+//! "HTM18"; tc-cake(8)). Its shaper is mostly the link's business here, but tins and flows share what packets
+//! take on the wire ([`Framing`]). What is left is flow queueing four times over:
 //!
 //! ```text
 //! a packet arrives:  its codepoint names a tin, its flow a queue of the tin;  it is queued
