@@ -19,7 +19,7 @@ PROCESSORS := $(shell nproc 2>/dev/null || echo 2)
 HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 WASM   = $(shell rustc --print target-libdir --target wasm32-unknown-unknown)
 
-.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests slow-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate vectors measure suites verdicts explored tables lessons slurm wheel \
+.PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate vectors measure suites verdicts explored tables lessons slurm wheel \
 	container package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
@@ -106,14 +106,10 @@ test: ## Run all Rust and Python tests
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
 	$(MAKE) --jobs 2 --output-sync setup lint-rust rust-programs
 	$(MAKE) --jobs 2 --output-sync LACKING=: gate docs portable lint-python deny
-	$(MAKE) --jobs 2 --output-sync slow-tests test
+	$(MAKE) test
 
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
 	@scripts/try.sh "$(AQM)" "$(TRANSPORT)" "$(TEST)"
-
-# Beside the others, which wait for real packets at times and go first.
-slow-tests: rust-programs
-	nice $(CARGO) test --workspace --locked --quiet --test validation-tests -- --ignored
 
 # Without the examples, which the linter compiles and `gate` runs.
 rust-programs:

@@ -1,4 +1,4 @@
-"""Runs every queue discipline under each QUIC stack and its controllers.
+"""Runs every queue discipline under each QUIC stack and its controllers, and under TCP's.
 
 Writes docs/measured/quic.csv. Four flows of one stack and controller share a link of 20 Mb/s with
 a round trip of 40 ms and a buffer of one bandwidth-delay product for 30 s, of which the last 20 s
@@ -13,7 +13,7 @@ import polars as pl
 
 import bluewater
 
-LOADS = ("quinn:cubic", "quinn:newreno", "noq:cubic", "noq:newreno")
+LOADS = ("quinn:cubic", "quinn:newreno", "noq:cubic", "noq:newreno", "cubic", "bbr")
 COLUMNS = {
     "utilisation": "utilisation", "delay_mean_s": "delay_mean_ms", "delay_p95_s": "delay_p95_ms",
     "loss": "loss", "marks": "marks", "jain": "jain",

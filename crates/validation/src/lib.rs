@@ -1,7 +1,8 @@
 //! The simulator against what others know: closed forms, and an independent simulator.
 //!
 //! Each [`Case`] is a scenario, a quantity measured in it, the value expected, and how far the two
-//! may lie apart. The tests assert them; `bluewater-validate` prints them for the documentation.
+//! may lie apart. `bluewater-validate` measures them all and prints the documentation's [`table`]; the tests
+//! measure some anew, and assert what the pages say of the table.
 
 pub mod fates;
 pub mod formulas;
@@ -16,10 +17,13 @@ pub mod packetdrill;
 pub mod prague;
 pub mod red_pd;
 mod rows;
+pub mod table;
 pub mod testbed;
 
-use aqm::response;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use aqm::response;
 use sim::{Outcome, Run, Scenario, ScenarioError};
 
 /// A quantity measured and expected.
@@ -64,6 +68,88 @@ impl Case {
             }
         }
     }
+}
+
+/// What compares one setting, when it is called.
+pub type Setting = Box<dyn Fn() -> Result<Vec<Case>, ScenarioError> + Send + Sync>;
+
+/// A setting for each of `items`.
+fn each<T: Send + Sync + 'static>(
+    items: impl IntoIterator<Item = T>,
+    compare: impl Fn(&T) -> Result<Vec<Case>, ScenarioError> + Copy + Send + Sync + 'static,
+) -> Vec<Setting> {
+    items.into_iter().map(|item| -> Setting { Box::new(move || compare(&item)) }).collect()
+}
+
+/// The name of a part of the comparison, and what gives its settings.
+pub type Part = (&'static str, fn() -> Vec<Setting>);
+
+/// All parts.
+pub const PARTS: [Part; 5] = [
+    ("closed", closed),
+    ("ns2", || {
+        let parts = [
+            ns2::means,
+            ns2::between,
+            ns2::datagrams,
+            ns2::tfrc,
+            red_pd::settings,
+            ns2_steps::settings,
+        ];
+        parts.into_iter().flat_map(|part| part()).collect()
+    }),
+    ("linux", || {
+        let parts = [
+            linux::settings,
+            linux::tcp_settings,
+            linux_bbr::settings,
+            linux_accecn::settings,
+            linux_cake::settings,
+        ];
+        parts.into_iter().flat_map(|part| part()).collect()
+    }),
+    ("prague", prague::settings),
+    ("testbed", testbed::settings),
+];
+
+/// Closed forms.
+fn closed() -> Vec<Setting> {
+    let p = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
+    let variants = ["newreno", "sack"].into_iter().flat_map(|variant| p.map(|p| (variant, p)));
+    let mut settings = each([()], queues);
+    settings.extend(each(variants, tcp_response));
+    settings.extend(each([0.0005, 0.001, 0.002], delayed_ack_response));
+    settings.extend(each([0.01, 0.02, 0.05, 0.1], dctcp_response));
+    settings
+}
+
+/// The cases of all settings, in their order, measured on all processors.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn measure(settings: &[Setting]) -> Result<Vec<Case>, ScenarioError> {
+    let next = AtomicUsize::new(0);
+    let worker = || -> Result<Vec<(usize, Vec<Case>)>, ScenarioError> {
+        let mut done = Vec::new();
+        while let Some((n, compare)) = {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            settings.get(n).map(|compare| (n, compare))
+        } {
+            done.push((n, compare()?));
+        }
+        Ok(done)
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let done = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        workers
+            .into_iter()
+            .map(|w| w.join().expect("a comparison panicked"))
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut done: Vec<_> = done.into_iter().flatten().collect();
+    done.sort_by_key(|(n, _)| *n);
+    Ok(done.into_iter().flat_map(|(_, cases)| cases).collect())
 }
 
 /// Runs a scenario from its text.
@@ -121,89 +207,58 @@ fn lossy_of(
 ///
 /// Below 1 % the square-root law has to hold; from 0.1 % to 10 % the formula with timeouts. Both
 /// take one acknowledgement a packet.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn tcp_response() -> Result<Vec<Case>, ScenarioError> {
+fn tcp_response(&(variant, p): &(&str, f64)) -> Result<Vec<Case>, ScenarioError> {
+    let traffic = format!("flows = 100\ntransport = \"{variant}\"");
+    let outcome = lossy("320s", &format!("p = {p}"), &traffic)?;
+    let measured = mean_goodput(&outcome) / 8000.0;
+    let (rtt, rto) = (0.1, 0.2);
+    let case = |quantity, expected, share| Case {
+        group: "TCP under Bernoulli loss",
+        setting: format!("{variant}, p = {} %", p * 100.0),
+        quantity,
+        expected,
+        measured,
+        allowed: Allowed::Share(share),
+    };
     let mut cases = Vec::new();
-    for variant in ["newreno", "sack"] {
-        for p in [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] {
-            let outcome = lossy(
-                "320s",
-                &format!("p = {p}"),
-                &format!("flows = 100\ntransport = \"{variant}\""),
-            )?;
-            let packets = mean_goodput(&outcome) / 8000.0;
-            let (rtt, rto) = (0.1, 0.2);
-            let setting = format!("{variant}, p = {} %", p * 100.0);
-            if p < 0.01 {
-                cases.push(Case {
-                    group: "TCP under Bernoulli loss",
-                    setting: setting.clone(),
-                    quantity: "packets/s against √(1.5/p)/R",
-                    expected: response::square_root(p, rtt),
-                    measured: packets,
-                    allowed: Allowed::Share(0.12),
-                });
-            }
-            cases.push(Case {
-                group: "TCP under Bernoulli loss",
-                setting,
-                quantity: "packets/s against PFTK",
-                expected: response::pftk(p, rtt, rto),
-                measured: packets,
-                allowed: Allowed::Share(0.25),
-            });
-        }
+    if p < 0.01 {
+        cases.push(case("packets/s against √(1.5/p)/R", response::square_root(p, rtt), 0.12));
     }
+    cases.push(case("packets/s against PFTK", response::pftk(p, rtt, rto), 0.25));
     Ok(cases)
 }
 
 /// TCP under Bernoulli loss with delayed acknowledgements, one for every second packet: the window
 /// grows by half a packet a round trip, as if twice as many were lost.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn delayed_ack_response() -> Result<Vec<Case>, ScenarioError> {
-    let case = |p: f64| {
-        let traffic = "flows = 100\ntransport = \"sack\"\ndelayed_ack = \"100ms\"";
-        let outcome = lossy("320s", &format!("p = {p}"), traffic)?;
-        Ok(Case {
-            group: "TCP under Bernoulli loss, delayed acknowledgements",
-            setting: format!("sack, p = {} %", p * 100.0),
-            quantity: "packets/s against √(0.75/p)/R",
-            expected: response::square_root(2.0 * p, 0.1),
-            measured: mean_goodput(&outcome) / 8000.0,
-            allowed: Allowed::Share(0.12),
-        })
-    };
-    [0.0005, 0.001, 0.002].into_iter().map(case).collect()
+fn delayed_ack_response(&p: &f64) -> Result<Vec<Case>, ScenarioError> {
+    let traffic = "flows = 100\ntransport = \"sack\"\ndelayed_ack = \"100ms\"";
+    let outcome = lossy("320s", &format!("p = {p}"), traffic)?;
+    Ok(vec![Case {
+        group: "TCP under Bernoulli loss, delayed acknowledgements",
+        setting: format!("sack, p = {} %", p * 100.0),
+        quantity: "packets/s against √(0.75/p)/R",
+        expected: response::square_root(2.0 * p, 0.1),
+        measured: mean_goodput(&outcome) / 8000.0,
+        allowed: Allowed::Share(0.12),
+    }])
 }
 
 /// DCTCP under Bernoulli marks: 20 connections, each far below the link's rate, against
 /// [`formulas::dctcp_window`].
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn dctcp_response() -> Result<Vec<Case>, ScenarioError> {
-    [0.01, 0.02, 0.05, 0.1]
-        .into_iter()
-        .map(|p| {
-            let outcome = lossy(
-                "120s",
-                &format!("p = {p}, ecn = true"),
-                "flows = 20\ntransport = \"dctcp\"\necn = true",
-            )?;
-            Ok(Case {
-                group: "DCTCP under Bernoulli marks",
-                setting: format!("p = {} %", p * 100.0),
-                quantity: "window, packets, where growth and reductions balance",
-                expected: formulas::dctcp_window(p),
-                measured: mean_goodput(&outcome) / 8000.0 * 0.1,
-                allowed: Allowed::Share(0.15),
-            })
-        })
-        .collect()
+fn dctcp_response(&p: &f64) -> Result<Vec<Case>, ScenarioError> {
+    let outcome = lossy(
+        "120s",
+        &format!("p = {p}, ecn = true"),
+        "flows = 20\ntransport = \"dctcp\"\necn = true",
+    )?;
+    Ok(vec![Case {
+        group: "DCTCP under Bernoulli marks",
+        setting: format!("p = {} %", p * 100.0),
+        quantity: "window, packets, where growth and reductions balance",
+        expected: formulas::dctcp_window(p),
+        measured: mean_goodput(&outcome) / 8000.0 * 0.1,
+        allowed: Allowed::Share(0.15),
+    }])
 }
 
 /// Datagrams of 1000 bytes at the share `rho` of 10 Mb/s into a queue of `buffer` packets.
@@ -228,10 +283,7 @@ fn datagrams(rho: f64, gaps: &str, buffer: u32) -> Result<Outcome, ScenarioError
 }
 
 /// Queues of datagrams with known answers: M/D/1 and D/D/1.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn queues() -> Result<Vec<Case>, ScenarioError> {
+fn queues(&(): &()) -> Result<Vec<Case>, ScenarioError> {
     use Allowed::{Absolute, Share};
     let mut cases = Vec::new();
     let mut compare = |group, o: &Outcome, setting: &str, rows: &[Row]| {

@@ -1,9 +1,9 @@
 //! Against Linux 6.1's own queue disciplines, and against its TCP.
 //!
-//! [`tcp_cases`]: `reference/linux_tcp.csv` holds what its TCP and its queue disciplines did together,
+//! [`tcp_settings`]: `reference/linux_tcp.csv` holds what its TCP and its queue disciplines did together,
 //! measured by `linux_tcp.py` beside it; here the same flows have the preset `linux` of TCP.
 //!
-//! [`cases`]: `reference/linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
+//! [`settings`]: `reference/linux_udp_and_4tcp.csv` holds what a kernel measured under virtual time (median of three runs):
 //! 10 Mb/s, round trip 20 ms, one flow of datagrams with 1000 bytes of payload at 5 Mb/s that is not
 //! ECN-capable, and four TCP connections that are, for 20 s.
 //!
@@ -16,7 +16,7 @@
 
 use crate::formulas::median;
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/linux_udp_and_4tcp.csv");
@@ -73,13 +73,17 @@ delayed_ack = "0s"
 }
 
 /// Each queue discipline compared.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn settings() -> Vec<Setting> {
+    each(Row::all(ROWS).filter(|row| setup(row).is_some()), compare)
+}
+
+fn setup(row: &Row) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {
+    SETUPS.iter().find(|setup| setup.0 == row.text("qdisc"))
+}
+
+fn compare(row: &Row) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for (name, aqm, buffer, params) in SETUPS {
-        let Some(row) = Row::all(ROWS).find(|row| row.text("qdisc") == name) else { continue };
+    if let Some((name, aqm, buffer, params)) = setup(row) {
         let mut measured = [0.0; 5];
         for seed in 1..=SEEDS {
             let o = crate::run(&scenario(aqm, buffer, params, seed))?;
@@ -105,13 +109,13 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
             ("round trip, median, ms", "ping_median_ms", Allowed::Absolute(5.0)),
         ];
         for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
-            if name == "fq_codel" && column == "ping_median_ms" {
+            if *name == "fq_codel" && column == "ping_median_ms" {
                 continue; // A ping has a queue of its own there, and does not wait.
             }
             let expected = row.number(column);
             cases.push(Case {
                 group: "Linux 6.1",
-                setting: name.into(),
+                setting: (*name).into(),
                 quantity,
                 expected,
                 measured,
@@ -236,60 +240,59 @@ fn setting(row: &Row) -> String {
 }
 
 /// TCP through each queue discipline, at each rate and number of flows: the kernel's and ours.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn tcp_cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn tcp_settings() -> Vec<Setting> {
+    each(by_setting(Row::all(TCP_ROWS), |a, b| setting(a) == setting(b)), |rows| compare_tcp(rows))
+}
+
+fn compare_tcp(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for rows in by_setting(Row::all(TCP_ROWS), |a, b| setting(a) == setting(b)) {
-        let row = &rows[0];
-        let flows = row.number("flows") as usize;
-        let beside = row.number("udp_mbps") > 0.0;
-        let mut measured: [Vec<f64>; 6] = Default::default();
-        for seed in 1..=TCP_SEEDS {
-            let o = crate::run(&tcp_scenario(row, seed))?;
-            let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
-            let goodput = o.flows.real("goodput_bps");
-            let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
-            let each = [
-                sum(&goodput[..flows]) * PAYLOAD / SEGMENT,
-                number("queue_mean_packets"),
-                number("drops"),
-                number("marks"),
-                sum(&goodput[flows..]) * 1000.0 / DATAGRAM,
-                1e3 * number("delay_p95_s"),
-            ];
-            measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
-        }
-        let goodput = if beside {
-            Allowed::Absolute(0.02 * row.number("rate_mbps")) // what TCP gets there is no share
-        } else {
-            Allowed::Share(0.02)
-        };
-        let quantities = [
-            ("TCP's goodput, Mb/s", "tcp_mbps", goodput),
-            ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
-            ("drops", "drops", Allowed::Factor(1.25, 5.0)),
-            ("marks", "marks", Allowed::Factor(1.25, 5.0)),
-            ("datagrams' goodput, Mb/s", "udp_goodput_mbps", Allowed::Share(0.05)),
-            ("delay in the queue, 95 %, ms", "delay_p95_ms", Allowed::Share(0.15)),
+    let row = &rows[0];
+    let flows = row.number("flows") as usize;
+    let beside = row.number("udp_mbps") > 0.0;
+    let mut measured: [Vec<f64>; 6] = Default::default();
+    for seed in 1..=TCP_SEEDS {
+        let o = crate::run(&tcp_scenario(row, seed))?;
+        let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+        let goodput = o.flows.real("goodput_bps");
+        let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
+        let each = [
+            sum(&goodput[..flows]) * PAYLOAD / SEGMENT,
+            number("queue_mean_packets"),
+            number("drops"),
+            number("marks"),
+            sum(&goodput[flows..]) * 1000.0 / DATAGRAM,
+            1e3 * number("delay_p95_s"),
         ];
-        for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
-            let expected = median(rows.iter().map(|row| row.number(column)).collect());
-            let measured = median(measured);
-            let of_datagrams = ["udp_goodput_mbps", "delay_p95_ms"].contains(&column);
-            if (of_datagrams && !beside) || (expected == 0.0 && measured == 0.0) {
-                continue;
-            }
-            cases.push(Case {
-                group: "TCP of Linux 6.1",
-                setting: setting(row),
-                quantity,
-                expected,
-                measured,
-                allowed,
-            });
+        measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
+    }
+    let goodput = if beside {
+        Allowed::Absolute(0.02 * row.number("rate_mbps")) // what TCP gets there is no share
+    } else {
+        Allowed::Share(0.02)
+    };
+    let quantities = [
+        ("TCP's goodput, Mb/s", "tcp_mbps", goodput),
+        ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
+        ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+        ("marks", "marks", Allowed::Factor(1.25, 5.0)),
+        ("datagrams' goodput, Mb/s", "udp_goodput_mbps", Allowed::Share(0.05)),
+        ("delay in the queue, 95 %, ms", "delay_p95_ms", Allowed::Share(0.15)),
+    ];
+    for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+        let expected = median(rows.iter().map(|row| row.number(column)).collect());
+        let measured = median(measured);
+        let of_datagrams = ["udp_goodput_mbps", "delay_p95_ms"].contains(&column);
+        if (of_datagrams && !beside) || (expected == 0.0 && measured == 0.0) {
+            continue;
         }
+        cases.push(Case {
+            group: "TCP of Linux 6.1",
+            setting: setting(row),
+            quantity,
+            expected,
+            measured,
+            allowed,
+        });
     }
     Ok(cases)
 }

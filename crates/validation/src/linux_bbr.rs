@@ -8,7 +8,7 @@
 use crate::formulas::median;
 use crate::linux::{ACK, PAYLOAD, SEGMENT};
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/linux_bbr.csv");
@@ -58,53 +58,45 @@ fn setting(row: &Row) -> String {
 }
 
 /// Goodput, queue, drops, and what BBR got beside CUBIC.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn settings() -> Vec<Setting> {
+    each(by_setting(Row::all(ROWS), |a, b| setting(a) == setting(b)), |rows| compare(rows))
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for rows in by_setting(Row::all(ROWS), |a, b| setting(a) == setting(b)) {
-        let row = &rows[0];
-        let flows = row.number("flows") as usize;
-        let first = if row.text("cc").contains('+') { 1 } else { flows };
-        let mut measured: [Vec<f64>; 4] = Default::default();
-        for seed in 1..=SEEDS {
-            let o = crate::run(&scenario(row, seed))?;
-            let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
-            let goodput = o.flows.real("goodput_bps");
-            let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
-            let each = [
-                sum(goodput) * PAYLOAD / SEGMENT,
-                sum(&goodput[..first]) * PAYLOAD / SEGMENT,
-                number("queue_mean_packets"),
-                number("drops"),
-            ];
-            measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
-        }
-        let quantities = [
-            ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
-            ("BBR's goodput, Mb/s", "first_mbps", Allowed::Absolute(2.0)),
-            ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
-            ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+    let row = &rows[0];
+    let flows = row.number("flows") as usize;
+    let first = if row.text("cc").contains('+') { 1 } else { flows };
+    let mut measured: [Vec<f64>; 4] = Default::default();
+    for seed in 1..=SEEDS {
+        let o = crate::run(&scenario(row, seed))?;
+        let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
+        let goodput = o.flows.real("goodput_bps");
+        let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
+        let each = [
+            sum(goodput) * PAYLOAD / SEGMENT,
+            sum(&goodput[..first]) * PAYLOAD / SEGMENT,
+            number("queue_mean_packets"),
+            number("drops"),
         ];
-        for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
-            let expected = median(rows.iter().map(|row| row.number(column)).collect());
-            let measured = median(measured);
-            let again = column == "first_mbps" && first == flows;
-            let random = lost(row).is_some() && column != "tcp_mbps"; // the losses are no result
-            if again || random || (expected == 0.0 && measured == 0.0) {
-                continue;
-            }
-            let group = "BBR of Linux 6.1";
-            cases.push(Case {
-                group,
-                setting: setting(row),
-                quantity,
-                expected,
-                measured,
-                allowed,
-            });
+        measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
+    }
+    let quantities = [
+        ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
+        ("BBR's goodput, Mb/s", "first_mbps", Allowed::Absolute(2.0)),
+        ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
+        ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+    ];
+    for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+        let expected = median(rows.iter().map(|row| row.number(column)).collect());
+        let measured = median(measured);
+        let again = column == "first_mbps" && first == flows;
+        let random = lost(row).is_some() && column != "tcp_mbps"; // the losses are no result
+        if again || random || (expected == 0.0 && measured == 0.0) {
+            continue;
         }
+        let group = "BBR of Linux 6.1";
+        cases.push(Case { group, setting: setting(row), quantity, expected, measured, allowed });
     }
     Ok(cases)
 }

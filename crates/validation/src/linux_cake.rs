@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use crate::linux::DATAGRAM;
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/linux_cake.csv");
@@ -59,36 +59,36 @@ fn name(row: &Row) -> String {
 }
 
 /// What each flow gets.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn settings() -> Vec<Setting> {
+    each(by_setting(Row::all(ROWS), |a, b| a.text("setting") == b.text("setting")), |rows| {
+        compare(rows)
+    })
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for rows in by_setting(Row::all(ROWS), |a, b| a.text("setting") == b.text("setting")) {
-        let outcome = crate::run(&scenario(&rows))?;
-        let goodput = outcome.flows.real("goodput_bps");
-        let measured = goodput.iter().map(|g| g.unwrap_or(f64::NAN) / 1e6 * 1000.0 / DATAGRAM);
-        // How those of one queue share it is chance.
-        let one_queue = |a: &Row, b: &Row| {
-            a.text("qdisc").contains(" srchost ") && a.text("host") == b.text("host")
-        };
-        let each: Vec<(&Row, f64)> = rows.iter().zip(measured).collect();
-        for (n, (row, _)) in each.iter().enumerate() {
-            let mine =
-                each.iter().enumerate().filter(|(m, other)| *m == n || one_queue(row, other.0));
-            let mine: Vec<(usize, &(&Row, f64))> = mine.collect();
-            if mine[0].0 < n {
-                continue;
-            }
-            cases.push(Case {
-                group: "CAKE of Linux 6.1",
-                setting: name(row),
-                quantity: "datagrams' goodput, Mb/s",
-                expected: mine.iter().map(|(_, other)| other.0.number("got_mbps")).sum(),
-                measured: mine.iter().map(|(_, other)| other.1).sum(),
-                allowed: Allowed::Share(0.02),
-            });
+    let outcome = crate::run(&scenario(rows))?;
+    let goodput = outcome.flows.real("goodput_bps");
+    let measured = goodput.iter().map(|g| g.unwrap_or(f64::NAN) / 1e6 * 1000.0 / DATAGRAM);
+    // How those of one queue share it is chance.
+    let one_queue = |a: &Row, b: &Row| {
+        a.text("qdisc").contains(" srchost ") && a.text("host") == b.text("host")
+    };
+    let each: Vec<(&Row, f64)> = rows.iter().zip(measured).collect();
+    for (n, (row, _)) in each.iter().enumerate() {
+        let mine = each.iter().enumerate().filter(|(m, other)| *m == n || one_queue(row, other.0));
+        let mine: Vec<(usize, &(&Row, f64))> = mine.collect();
+        if mine[0].0 < n {
+            continue;
         }
+        cases.push(Case {
+            group: "CAKE of Linux 6.1",
+            setting: name(row),
+            quantity: "datagrams' goodput, Mb/s",
+            expected: mine.iter().map(|(_, other)| other.0.number("got_mbps")).sum(),
+            measured: mine.iter().map(|(_, other)| other.1).sum(),
+            allowed: Allowed::Share(0.02),
+        });
     }
     Ok(cases)
 }

@@ -19,7 +19,7 @@
 
 use crate::formulas::{interval_of_difference, mean};
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::{Outcome, ScenarioError};
 use std::ops::{Range, RangeInclusive};
 
@@ -164,31 +164,25 @@ rtt_ticks = true
 const OUR_SEEDS: RangeInclusive<u32> = 1..=10;
 
 /// One setting, with several seeds in ns-2 and here, and the group of its comparisons.
-#[derive(Clone, Debug)]
-pub struct Seeds(Vec<Reference>, &'static str);
+struct Seeds(Vec<Reference>, &'static str);
+
+/// Means over seeds.
+pub fn means() -> Vec<Setting> {
+    Seeds::settings(ROWS, "ns-2.35, means over seeds")
+}
+
+/// Settings with loads between those, which were measured when the scenarios had been settled.
+pub fn between() -> Vec<Setting> {
+    Seeds::settings(BETWEEN, "ns-2.35, loads between")
+}
 
 impl Seeds {
-    /// The settings.
-    pub fn all() -> Vec<Self> {
-        Self::of(ROWS, "ns-2.35, means over seeds")
+    fn settings(rows: &'static str, group: &'static str) -> Vec<Setting> {
+        let settings = by_setting(Row::all(rows).map(Reference), Reference::is_as);
+        each(settings.into_iter().map(|rows| Self(rows, group)), Self::compare)
     }
 
-    /// Settings with loads between those, which were measured when the scenarios had been settled.
-    pub fn between() -> Vec<Self> {
-        Self::of(BETWEEN, "ns-2.35, loads between")
-    }
-
-    fn of(rows: &'static str, group: &'static str) -> Vec<Self> {
-        let references = Row::all(rows).map(Reference);
-        let settings = by_setting(references, Reference::is_as);
-        settings.into_iter().map(|rows| Self(rows, group)).collect()
-    }
-
-    /// The means compared.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`].
-    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+    fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
         let first = &self.0[0];
         let outcomes = first.ours()?;
         let setting = format!("{}, {} seeds", first.network(), self.0.len());
@@ -212,20 +206,19 @@ impl Seeds {
 
 /// A datagram flow of 2 Mb/s, which is not ECN-capable, among 400 connections (Feng02 Table III):
 /// RED, drop-tail, and ns-2's stochastic fair queueing. One setting, with several seeds.
-#[derive(Clone, Debug)]
-pub struct CbrReference(Vec<Row>);
+struct CbrReference(Vec<Row>);
+
+/// A datagram flow among connections.
+pub fn datagrams() -> Vec<Setting> {
+    let settings = by_setting(Row::all(CBR_ROWS), |a, b| cbr_setting(a) == cbr_setting(b));
+    each(settings.into_iter().map(CbrReference), CbrReference::compare)
+}
 
 /// The name of a weight of RED's in the paper, and the weight.
 const WEIGHTS: [(&str, &str); 4] =
     [("R1", "0.0002"), ("R2", "0.002"), ("R3", "0.02"), ("R4", "0.2")];
 
 impl CbrReference {
-    /// The settings.
-    pub fn all() -> Vec<Self> {
-        let same = |a: &Row, b: &Row| cbr_setting(a) == cbr_setting(b);
-        by_setting(Row::all(CBR_ROWS), same).into_iter().map(Self).collect()
-    }
-
     fn setting(&self) -> String {
         format!("{}, 2 Mb/s CBR, {} seeds", cbr_setting(&self.0[0]), self.0.len())
     }
@@ -266,10 +259,7 @@ start = "0s..1s"
     }
 
     /// The run compared with our mean.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`].
-    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+    fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
         let runs = OUR_SEEDS.map(|seed| crate::run(&self.scenario(seed)));
         let outcomes = runs.collect::<Result<Vec<_>, _>>()?;
         let mbit = |o: &Outcome, column: &str, flows: Range<usize>| {
@@ -302,20 +292,16 @@ fn cbr_setting(row: &Row) -> String {
 }
 
 /// TFRC alone under independent loss, or eight flows of it beside eight of TCP.
-#[derive(Clone, Debug)]
-pub struct TfrcReference(Row);
+struct TfrcReference(Row);
+
+/// TFRC.
+pub fn tfrc() -> Vec<Setting> {
+    each(Row::all(TFRC_ROWS).map(TfrcReference), TfrcReference::compare)
+}
 
 impl TfrcReference {
-    /// The runs.
-    pub fn all() -> Vec<Self> {
-        Row::all(TFRC_ROWS).map(Self).collect()
-    }
-
     /// The run compared.
-    ///
-    /// # Errors
-    /// See [`ScenarioError`].
-    pub fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
+    fn compare(&self) -> Result<Vec<Case>, ScenarioError> {
         if self.0.text("queue") == "lossy" { self.alone() } else { self.beside_tcp() }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::formulas::mean;
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/ns2_red_steps.csv");
@@ -55,25 +55,24 @@ forget_rtt = true
 }
 
 /// Each setting compared: means over ns-2's seeds, one or three, and three of ours.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn settings() -> Vec<Setting> {
     let same = |a: &Row, b: &Row| SETTING.iter().all(|name| a.text(name) == b.text(name));
+    each(by_setting(Row::all(ROWS), same), |rows| compare(rows))
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for rows in by_setting(Row::all(ROWS), same) {
-        let setting = SETTING.map(|name| rows[0].text(name));
-        let outcomes = (1..=3)
-            .map(|seed| crate::run(&scenario(&rows[0], seed)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let [access, buffer, max_th, min_rto, queue] = setting;
-        for (quantity, allowed) in
-            [("utilisation", Allowed::Absolute(0.015)), ("loss", Allowed::Factor(1.3, 0.005))]
-        {
-            let theirs: Vec<f64> = rows.iter().map(|row| row.number(quantity)).collect();
-            let ours: Vec<f64> =
-                outcomes.iter().filter_map(|o| o.summary.number(quantity, 0)).collect();
-            cases.push(Case {
+    let setting = SETTING.map(|name| rows[0].text(name));
+    let outcomes =
+        (1..=3).map(|seed| crate::run(&scenario(&rows[0], seed))).collect::<Result<Vec<_>, _>>()?;
+    let [access, buffer, max_th, min_rto, queue] = setting;
+    for (quantity, allowed) in
+        [("utilisation", Allowed::Absolute(0.015)), ("loss", Allowed::Factor(1.3, 0.005))]
+    {
+        let theirs: Vec<f64> = rows.iter().map(|row| row.number(quantity)).collect();
+        let ours: Vec<f64> =
+            outcomes.iter().filter_map(|o| o.summary.number(quantity, 0)).collect();
+        cases.push(Case {
                 group: "ns-2.35, RED under steps",
                 setting: format!(
                     "{queue}, {buffer} packets, max_th {max_th} %, access {access} ms, least timeout {min_rto} s"
@@ -83,7 +82,6 @@ pub fn cases() -> Result<Vec<Case>, ScenarioError> {
                 measured: mean(&ours),
                 allowed,
             });
-        }
     }
     Ok(cases)
 }

@@ -6,7 +6,7 @@
 //! anything is measured. Kinds `windowed` send as a TCP with a window of whole packets does, and ours does not.
 
 use crate::rows::{Row, by_setting};
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::{Outcome, ScenarioError};
 
 const ROWS: &str = include_str!("../reference/udp_prague.csv");
@@ -76,51 +76,48 @@ fn measure(row: &Row, o: &Outcome) -> [f64; 3] {
 
 /// Rates, marks and the queue. Behind a step marks come in trains, and how long these are, and whom of flows
 /// with different round trips they meet, turns on the spacing of packets.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
-    let mut cases = Vec::new();
+pub fn settings() -> Vec<Setting> {
     let same =
         |a: &Row, b: &Row| ["queue", "flows"].iter().all(|column| a.text(column) == b.text(column));
-    for rows in by_setting(Row::all(ROWS), same) {
-        let step = rows[0].text("queue").starts_with("step");
-        if rows[0].text("flows").contains("windowed") {
-            continue;
-        }
-        let runs: Result<Vec<Outcome>, _> =
-            (1..=SEEDS).map(|seed| crate::run(&scenario(&rows[0], seed))).collect();
-        let runs = runs?;
-        for rows in by_setting(rows.into_iter(), |a, b| a.text("kind") == b.text("kind")) {
-            let mean = |column: &str| {
-                rows.iter().map(|row| row.number(column)).sum::<f64>() / rows.len() as f64
-            };
-            let measured: Vec<[f64; 3]> = runs.iter().map(|o| measure(&rows[0], o)).collect();
-            // Of the link's 50 Mb/s, behind a step.
-            let rate = if step { Allowed::Absolute(1.25) } else { Allowed::Share(0.05) };
-            let marks = if step { 0.35 } else { 0.1 };
-            for (n, (quantity, column, allowed)) in [
-                ("rate of a flow, Mb/s", "rate_mbps", rate),
-                ("share of marks", "marked", Allowed::Share(marks)),
-                ("packets waiting, mean", "queue_packets", Allowed::Factor(1.12, 0.5)),
-            ]
-            .into_iter()
-            .enumerate()
-            {
-                cases.push(Case {
-                    group: "Prague of udp_prague",
-                    setting: format!(
-                        "{}; of {}, {}",
-                        rows[0].text("kind"),
-                        rows[0].text("flows"),
-                        rows[0].text("queue")
-                    ),
-                    quantity,
-                    expected: mean(column),
-                    measured: measured.iter().map(|m| m[n]).sum::<f64>() / measured.len() as f64,
-                    allowed,
-                });
-            }
+    let ours = Row::all(ROWS).filter(|row| !row.text("flows").contains("windowed"));
+    each(by_setting(ours, same), |rows| compare(rows))
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    let step = rows[0].text("queue").starts_with("step");
+    let runs: Result<Vec<Outcome>, _> =
+        (1..=SEEDS).map(|seed| crate::run(&scenario(&rows[0], seed))).collect();
+    let runs = runs?;
+    for rows in by_setting(rows.iter().cloned(), |a, b| a.text("kind") == b.text("kind")) {
+        let mean = |column: &str| {
+            rows.iter().map(|row| row.number(column)).sum::<f64>() / rows.len() as f64
+        };
+        let measured: Vec<[f64; 3]> = runs.iter().map(|o| measure(&rows[0], o)).collect();
+        // Of the link's 50 Mb/s, behind a step.
+        let rate = if step { Allowed::Absolute(1.25) } else { Allowed::Share(0.05) };
+        let marks = if step { 0.35 } else { 0.1 };
+        for (n, (quantity, column, allowed)) in [
+            ("rate of a flow, Mb/s", "rate_mbps", rate),
+            ("share of marks", "marked", Allowed::Share(marks)),
+            ("packets waiting, mean", "queue_packets", Allowed::Factor(1.12, 0.5)),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            cases.push(Case {
+                group: "Prague of udp_prague",
+                setting: format!(
+                    "{}; of {}, {}",
+                    rows[0].text("kind"),
+                    rows[0].text("flows"),
+                    rows[0].text("queue")
+                ),
+                quantity,
+                expected: mean(column),
+                measured: measured.iter().map(|m| m[n]).sum::<f64>() / measured.len() as f64,
+                allowed,
+            });
         }
     }
     Ok(cases)

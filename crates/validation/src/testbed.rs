@@ -8,7 +8,7 @@
 
 use crate::linux::{ACK, PAYLOAD, SEGMENT};
 use crate::rows::Row;
-use crate::{Allowed, Case};
+use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
 
 const ROWS: &str = include_str!("../reference/testbed.csv");
@@ -65,48 +65,47 @@ fn setting(row: &Row) -> String {
 }
 
 /// Rates of both kinds, and their round trips.
-///
-/// # Errors
-/// See [`ScenarioError`].
-pub fn cases() -> Result<Vec<Case>, ScenarioError> {
+pub fn settings() -> Vec<Setting> {
+    each(Row::all(ROWS), compare)
+}
+
+fn compare(row: &Row) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
-    for row in Row::all(ROWS) {
-        let flows = row.number("flows") as usize;
-        let mut sums = [0.0; 4];
-        for seed in 1..=SEEDS {
-            let o = crate::run(&scenario(&row, seed))?;
-            let of = |column: &str| -> Vec<f64> {
-                o.flows.real(column).iter().map(|value| value.unwrap_or(f64::NAN)).collect()
-            };
-            let (rates, rtts) = (of("goodput_bps"), of("srtt_s"));
-            let sum = |rates: &[f64]| rates.iter().sum::<f64>() / 1e6 * PAYLOAD / SEGMENT;
-            let mean = |rtts: &[f64]| 1e3 * rtts.iter().sum::<f64>() / rtts.len() as f64;
-            let each = [
-                sum(&rates[..flows]),
-                sum(&rates[flows..]),
-                mean(&rtts[..flows]),
-                mean(&rtts[flows..]),
-            ];
-            sums.iter_mut().zip(each).for_each(|(sum, value)| *sum += value / SEEDS as f64);
-        }
-        for ((quantity, column, allowed), measured) in [
-            ("Prague's goodput, Mb/s", "first_mbps", Allowed::Absolute(0.05 * MBPS)),
-            ("the others' goodput, Mb/s", "second_mbps", Allowed::Absolute(0.05 * MBPS)),
-            ("Prague's round trip, ms", "first_ms", Allowed::Share(0.15)),
-            ("the others' round trip, ms", "second_ms", Allowed::Share(0.15)),
-        ]
-        .into_iter()
-        .zip(sums)
-        {
-            cases.push(Case {
-                group: "A testbed of Linux hosts",
-                setting: setting(&row),
-                quantity,
-                expected: row.number(column),
-                measured,
-                allowed,
-            });
-        }
+    let flows = row.number("flows") as usize;
+    let mut sums = [0.0; 4];
+    for seed in 1..=SEEDS {
+        let o = crate::run(&scenario(row, seed))?;
+        let of = |column: &str| -> Vec<f64> {
+            o.flows.real(column).iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+        };
+        let (rates, rtts) = (of("goodput_bps"), of("srtt_s"));
+        let sum = |rates: &[f64]| rates.iter().sum::<f64>() / 1e6 * PAYLOAD / SEGMENT;
+        let mean = |rtts: &[f64]| 1e3 * rtts.iter().sum::<f64>() / rtts.len() as f64;
+        let each = [
+            sum(&rates[..flows]),
+            sum(&rates[flows..]),
+            mean(&rtts[..flows]),
+            mean(&rtts[flows..]),
+        ];
+        sums.iter_mut().zip(each).for_each(|(sum, value)| *sum += value / SEEDS as f64);
+    }
+    for ((quantity, column, allowed), measured) in [
+        ("Prague's goodput, Mb/s", "first_mbps", Allowed::Absolute(0.05 * MBPS)),
+        ("the others' goodput, Mb/s", "second_mbps", Allowed::Absolute(0.05 * MBPS)),
+        ("Prague's round trip, ms", "first_ms", Allowed::Share(0.15)),
+        ("the others' round trip, ms", "second_ms", Allowed::Share(0.15)),
+    ]
+    .into_iter()
+    .zip(sums)
+    {
+        cases.push(Case {
+            group: "A testbed of Linux hosts",
+            setting: setting(row),
+            quantity,
+            expected: row.number(column),
+            measured,
+            allowed,
+        });
     }
     Ok(cases)
 }

@@ -6,69 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use sim::ScenarioError;
 use validation::packetdrill::{self, Counts, Script, script};
-use validation::{
-    Allowed, Case, dctcp_response, delayed_ack_response, linux, linux_accecn, linux_bbr,
-    linux_cake, ns2, ns2_steps, prague, queues, red_pd, tcp_response, testbed,
-};
-
-/// The comparisons of the parts named, without a name of all.
-fn cases(parts: &[String]) -> Result<Vec<Case>, ScenarioError> {
-    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
-    let mut cases = Vec::new();
-    if wanted("closed") {
-        cases.extend(queues()?);
-        cases.extend(tcp_response()?);
-        cases.extend(delayed_ack_response()?);
-        cases.extend(dctcp_response()?);
-    }
-    if wanted("ns2") {
-        for seeds in ns2::Seeds::all() {
-            cases.extend(seeds.compare()?);
-        }
-    }
-    if wanted("ns2") || parts.iter().any(|p| p == "between") {
-        for seeds in ns2::Seeds::between() {
-            cases.extend(seeds.compare()?);
-        }
-    }
-    if wanted("ns2") {
-        for reference in ns2::CbrReference::all() {
-            cases.extend(reference.compare()?);
-        }
-        for reference in ns2::TfrcReference::all() {
-            cases.extend(reference.compare()?);
-        }
-        for reference in red_pd::Reference::all() {
-            cases.extend(reference.compare()?);
-        }
-        cases.extend(red_pd::fixed_drop_rate()?);
-        cases.extend(ns2_steps::cases()?);
-    }
-    if wanted("linux") {
-        cases.extend(linux::cases()?);
-        cases.extend(linux::tcp_cases()?);
-        cases.extend(linux_bbr::cases()?);
-        cases.extend(linux_accecn::cases()?);
-        cases.extend(linux_cake::cases()?);
-    }
-    if wanted("prague") {
-        cases.extend(prague::cases()?);
-    }
-    if wanted("testbed") {
-        cases.extend(testbed::cases()?);
-    }
-    Ok(cases)
-}
-
-fn allowed(allowed: Allowed) -> String {
-    match allowed {
-        Allowed::Share(share) => format!("± {:.0} %", share * 100.0),
-        Allowed::Absolute(most) => format!("± {}", (1e4 * most).round() / 1e4),
-        Allowed::Factor(factor, floor) => format!("× {factor} or ± {floor}"),
-    }
-}
+use validation::{PARTS, Setting, measure, table};
 
 /// Where the table of packetdrill's scripts is kept.
 const PACKETDRILL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/packetdrill.csv");
@@ -106,15 +45,17 @@ fn main() -> ExitCode {
     {
         return packetdrill(folder);
     }
-    let known = ["closed", "ns2", "between", "linux", "prague", "testbed"];
-    if parts.iter().any(|p| !known.contains(&p.as_str())) {
+    if parts.iter().any(|p| PARTS.iter().all(|(name, _)| name != p)) {
+        let known = PARTS.map(|(name, _)| format!("[{name}]")).join(" ");
         eprintln!(
-            "usage: bluewater-validate [closed] [ns2] [between] [linux] [prague] [testbed]\n       \
-             bluewater-validate packetdrill FOLDER"
+            "usage: bluewater-validate {known}\n       bluewater-validate packetdrill FOLDER"
         );
         return ExitCode::from(2);
     }
-    let cases = match cases(&parts) {
+    let wanted =
+        PARTS.into_iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|p| p == name));
+    let settings: Vec<Setting> = wanted.flat_map(|(_, settings)| settings()).collect();
+    let cases = match measure(&settings) {
         Ok(cases) => cases,
         Err(e) => {
             eprintln!("{e}");
@@ -125,20 +66,9 @@ fn main() -> ExitCode {
     for case in &cases {
         if case.group != group {
             group = case.group;
-            println!("\n### {group}\n");
-            println!(
-                "| setting | quantity | expected | measured | allowed | |\n|---|---|---|---|---|---|"
-            );
+            println!("{}", table::head(group));
         }
-        println!(
-            "| {} | {} | {:.5} | {:.5} | {} | {} |",
-            case.setting,
-            case.quantity,
-            case.expected,
-            case.measured,
-            allowed(case.allowed),
-            if case.holds() { "holds" } else { "**differs**" }
-        );
+        println!("{}", table::row(case));
     }
     let failed = cases.iter().filter(|c| !c.holds()).count();
     eprintln!("{} comparisons, {failed} differ", cases.len());
