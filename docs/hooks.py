@@ -223,8 +223,9 @@ def _results(_: str) -> str:
         f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
         f"stand, with nothing fitted.** Another {stand - alone} hold as they stand, but are "
         f"fitted. {hindsight} hold only in a reading that was chosen with the results in view. "
-        f"Neither kind is evidence. {claims - some} hold in no reading: {contradicted} are "
-        f"contradicted, {left} are open.\n"
+        f"Neither kind is evidence. {some - stand - hindsight} hold in another reading that "
+        f"rests on a text. {claims - some} hold in no reading: {contradicted} are contradicted, "
+        f"{left} are open.\n"
     )
 
 
