@@ -268,7 +268,7 @@ SEEDS = [str(seed) for seed in range(1, 11)]
 
 
 def lost_to_filter(kind: str) -> str:
-    """What flows of 30 ms lose to RED-PD by the authors' own script, the mean over its numbers of flows."""
+    """What flows of 30 ms lose to RED-PD by the same script, the mean over its numbers."""
 
     def gets(queue: str, seed: str) -> list[float]:
         chosen = [r for r in rows("ns2_redpd_tfrc.csv") if (r["queue"], r["seed"]) == (queue, seed)]
@@ -690,6 +690,30 @@ def test_the_rows_that_evidence_and_authors_name_are_kept() -> None:
             text = claim.authors + quotes.evidence(name, claim.id)
             for file in re.findall(r"[\w-]+\.csv", text):
                 assert (REFERENCE / file).exists(), (name, claim.id, file)
+
+
+def test_ties_say_what_the_rows_give() -> None:
+    page = (REFERENCE.parents[2] / "docs" / "algorithms" / "blue.md").read_text("utf-8")
+    (text,) = (line for line in page.splitlines() if line.startswith("- **Ties.**"))
+
+    def of(column: str, first: str, gap: str = "4", windows: str = "0") -> list[float]:
+        wanted = {"first": first, "gap_ms": gap, "windows": windows}
+        return [float(r[column]) for r in rows("blue_ties.csv") if wanted.items() <= r.items()]
+
+    tied = 100 * statistics.mean(of("same_instant", "departure"))
+    assert f"{tied:.0f} % of the idle events are such ties" in text
+    assert f"{spread(of('idle_events', 'departure'), 0)} idle events" in text
+    assert f"{spread(of('idle_events', 'arrival'), 0)} if the arrival" in text
+    for first in ("departure", "arrival"):
+        assert spread(of("p_m", first), 3) == "0.502 ± 0.001"
+        assert spread(of("packets", first), 0) in text.replace(" packets", "")
+    assert "0.502 in both orders, ± 0.001" in text
+    apart = [
+        statistics.mean(of("p_m", "departure", gap, "10"))
+        - statistics.mean(of("p_m", "arrival", gap, "10"))
+        for gap in ("1", "2", "4")
+    ]
+    assert f"differs by {max(map(abs, apart)):.3f} at most" in text
 
 
 def test_fig_5_in_ns_2_says_what_the_rows_give() -> None:
