@@ -91,6 +91,9 @@ params! {
         /// Each early signal also raises p_m, as in the ns-2 class of the BLUE report; a departure
         /// from the papers.
         legacy_mark_increment: bool = false, "BLUE report App. C";
+        /// p_m moves when it does in the ns-2 class of the BLUE report: a decrement begins no freeze,
+        /// above L none holds but L alone raises nothing, a packet that is signalled is no overflow.
+        legacy_updates: bool = false, "BLUE report App. C", with idle_decay = "event";
     }
 }
 
@@ -213,17 +216,14 @@ impl Policy for Blue {
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         self.catch_up(cx);
         let fits = q.fits(pkt.len);
+        if self.config.legacy_updates {
+            let above = q.size(self.config.mode.into()) > self.threshold;
+            return self.arrival_in_class(pkt.len, fits, above, cx);
+        }
         if !fits || q.size(self.config.mode.into()) > self.threshold {
             self.raise(cx);
         }
-        if !fits {
-            return Arrival::Admit;
-        }
-        let p = match self.per_byte {
-            None => self.p_m,
-            Some(per_byte) => self.p_m * per_byte * f64::from(pkt.len),
-        };
-        if !cx.rng.chance(p) {
+        if !fits || !cx.rng.chance(self.risk(pkt.len)) {
             return Arrival::Admit;
         }
         if self.config.legacy_mark_increment {
@@ -262,7 +262,9 @@ impl Policy for Blue {
         self.idle = true;
         if !self.frozen(cx.now) {
             self.p_m = lowered(self.p_m, &self.config);
-            self.start_freeze(cx.now, cx.rng);
+            if !self.config.legacy_updates {
+                self.start_freeze(cx.now, cx.rng);
+            }
         }
     }
 
@@ -272,6 +274,29 @@ impl Policy for Blue {
 }
 
 impl Blue {
+    /// The probability with which a packet of `len` bytes is signalled.
+    #[inline]
+    fn risk(&self, len: u32) -> f64 {
+        match self.per_byte {
+            None => self.p_m,
+            Some(per_byte) => self.p_m * per_byte * f64::from(len),
+        }
+    }
+
+    /// An arrival in the BLUE report's class: every packet tosses its coin, and first.
+    #[inline(never)]
+    fn arrival_in_class(&mut self, len: u32, fits: bool, above: bool, cx: &mut Cx<'_>) -> Arrival {
+        let signalled = cx.rng.chance(self.risk(len));
+        let raises = if signalled { self.config.legacy_mark_increment } else { !fits };
+        if raises {
+            if above {
+                self.last_update = None;
+            }
+            self.raise(cx);
+        }
+        if signalled { self.signal } else { Arrival::Admit }
+    }
+
     /// An overflow event.
     #[inline(never)]
     fn raise(&mut self, cx: &mut Cx<'_>) {

@@ -15,6 +15,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("blue", "idle_decay=continuous freeze=auto freeze_jitter=1 update=mixed freeze_time=1us"),
     ("blue", "drop=front signal=head increment=1 freeze_time=0s"),
     ("blue", "legacy_mark_increment=true threshold=0p increment=1 decrement=1 ecn=false"),
+    ("blue", "legacy_updates=true legacy_mark_increment=true threshold=1p increment=0.3"),
     ("red", "w_q=1 min_th=1p max_th=10p spacing=wait"),
     ("red", "w_q=0.3 mode=bytes gentle=true max_p=0.1 above_max=drop"),
     ("red", "w_q=0.5 spacing=uniform-exact ns2_rules=true"),

@@ -11,8 +11,9 @@ prop_compose! {
         ),
         (threshold, ecn, front, at_head, bytes) in
             (prop::option::of(0..12u64), prop::bool::weighted(0.8), any::<bool>(), any::<bool>(), any::<bool>()),
-        (continuous, jitter, auto, weight, legacy) in
-            (any::<bool>(), prop::sample::select(vec![0.0, 0.0, 0.5, 1.0]), any::<bool>(), 0.0..1.0f64, any::<bool>()),
+        (continuous, jitter, auto, weight, legacy, in_class) in
+            (any::<bool>(), prop::sample::select(vec![0.0, 0.0, 0.5, 1.0]), any::<bool>(), 0.0..1.0f64,
+             any::<bool>(), any::<bool>()),
         (update, grow, shrink) in
             (pick(&["additive", "multiplicative", "mixed"]), 1.0..2.0f64, 0.5..1.0f64),
     ) -> Settings {
@@ -23,7 +24,7 @@ prop_compose! {
         let at_head = at_head && ecn;
         Settings {
             initial, freeze_time, up, down, threshold, ecn, front, at_head, bytes, continuous, jitter, update,
-            grow, shrink, auto, weight, legacy,
+            grow, shrink, auto, weight, legacy, in_class: in_class && !continuous,
         }
     }
 }
@@ -51,6 +52,7 @@ proptest! {
             ("freeze", if c.auto { "auto" } else { "fixed" }.into()),
             ("delay_weight", c.weight.to_string()),
             ("legacy_mark_increment", c.legacy.to_string()),
+            ("legacy_updates", c.in_class.to_string()),
         ];
         compare("blue", &settings, room, &ops, Blue::new(c))?;
     }

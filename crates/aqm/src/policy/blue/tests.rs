@@ -255,6 +255,35 @@ fn marks_raise_p_only_in_the_legacy_mode() {
     }
 }
 
+/// BLUE report App. C: `inc_marking_prob`, `dec_marking_prob`, `enque`.
+#[test]
+fn in_the_reports_class_p_moves_at_other_times() {
+    let near = |lab: &Story, p: f64| assert!((lab.signal("p_m") - p).abs() < 1e-12, "{p}");
+    // Three idle events, and ten losses, each at one instant: L holds none or all that is queued.
+    for (updates, l, idle, lost) in
+        [("true", "0p", 0.7, 1e-4), ("true", "1p", 0.7, 1e-5), ("false", "1p", 0.9, 1e-5)]
+    {
+        let settings = [("legacy_updates", updates), ("threshold", l), ("decrement", "0.1")];
+        let mut lab = Story::new(1, &[&settings[..], &[("initial", "1")]].concat());
+        (0..3).for_each(|_| _ = lab.depart());
+        near(&lab, idle);
+        let mut lab = full(1, &[&settings[..], &[("increment", "0.00001")]].concat());
+        (0..10).for_each(|_| _ = lab.arrive());
+        near(&lab, lost);
+    }
+    // Twice the mean length: signalled with probability 0.5 · 2 = 1, and there is no room.
+    for (updates, marks, p) in
+        [("true", "false", 0.5), ("true", "true", 0.6), ("false", "false", 0.6)]
+    {
+        let settings = [("legacy_updates", updates), ("legacy_mark_increment", marks)];
+        let more = [("mode", "bytes"), ("initial", "0.5"), ("increment", "0.1")];
+        let mut lab = Story::new(1, &[&settings[..], &more].concat());
+        lab.arrive();
+        assert_eq!(lab.arrive_as(2000, Ecn::Ect0), Fate::Dropped(Cause::Overflow));
+        near(&lab, p);
+    }
+}
+
 #[test]
 fn steps_of_each_update_mode() {
     let c = |update| {

@@ -21,6 +21,7 @@ pub struct Settings {
     pub auto: bool,
     pub weight: f64,
     pub legacy: bool,
+    pub in_class: bool,
 }
 
 /// Feng02 Fig. 3.
@@ -111,18 +112,23 @@ impl Model for Blue {
         }
         let length =
             if self.c.bytes { q.iter().map(|p| u64::from(p.len)).sum() } else { q.len() as u64 };
-        if !fits || self.c.threshold.is_some_and(|l| length > l) {
+        let (above, in_class) = (self.c.threshold.is_some_and(|l| length > l), self.c.in_class);
+        if !in_class && (!fits || above) {
             self.overflow(now, rng);
         }
-        if !fits {
+        if !in_class && !fits {
             return Verdict::Admit;
         }
         let p = if self.c.bytes { self.p * f64::from(pkt.len) / MEAN } else { self.p };
-        if rng.uniform() >= p {
-            return Verdict::Admit;
-        }
-        if self.c.legacy {
+        let signalled = rng.uniform() < p;
+        if (signalled && self.c.legacy) || (in_class && !signalled && !fits) {
+            if in_class && above {
+                self.last_update = None;
+            }
             self.overflow(now, rng);
+        }
+        if !signalled {
+            return Verdict::Admit;
         }
         match (self.c.ecn, self.c.at_head) {
             (false, _) => Verdict::Drop,
@@ -146,8 +152,10 @@ impl Model for Blue {
         self.idle = true;
         if self.may_change(now) {
             self.p = Self::decrement(&self.c, self.p);
-            self.last_update = Some(now);
-            self.next_freeze(rng);
+            if !self.c.in_class {
+                self.last_update = Some(now);
+                self.next_freeze(rng);
+            }
         }
     }
     fn signals(&self, now: u64) -> Vec<f64> {
