@@ -132,7 +132,7 @@ const MOST: f64 = 31.0;
 /// would end at 0 after one cell, and stops at half. Without such a k tc makes no table, and nothing ages.
 fn halved(avg: f64, w_q: f64, packet_time: f64, idle: Duration) -> f64 {
     let per_us = -libm::log(1.0 - w_q) / (packet_time / 1000.0 * TICKS);
-    let Some(k) = (0..32).find(|k| MOST / per_us < (512_u64 << k) as f64) else { return avg };
+    let Some(k) = (0..32).find(|k| MOST < per_us * (512_u64 << k) as f64) else { return avg };
     let us = idle.as_nanos() / 1000;
     let cell = us >> k;
     if cell >= CELLS - 1 {
@@ -156,27 +156,40 @@ mod tests {
     #[test]
     fn idle_time_halves_the_average_as_linux_does() {
         for (mbit, avpkt, weight, averages) in [
-            (10.0, 1000.0, 16.0, &[
-                (0.5, 40_000.0),
-                (1.0, 39_997.5625),
-                (100.0, 39_755.875),
-                (2000.0, 35_117.1875),
-                (8191.0, 20_002.5),
-                (8192.0, 20_000.0),
-                (50_000.0, 20_000.0),
-                (400_000.0, 10_000.0),
-                (1e6, 1250.0),
-                (4e6, 0.0),
-                (1e9, 0.0),
-            ][..]),
+            (
+                10.0,
+                1000.0,
+                16.0,
+                &[
+                    (0.5, 40_000.0),
+                    (1.0, 39_997.5625),
+                    (100.0, 39_755.875),
+                    (2000.0, 35_117.1875),
+                    (8191.0, 20_002.5),
+                    (8192.0, 20_000.0),
+                    (50_000.0, 20_000.0),
+                    (400_000.0, 10_000.0),
+                    (1e6, 1250.0),
+                    (4e6, 0.0),
+                    (1e9, 0.0),
+                ][..],
+            ),
             (100.0, 1000.0, 16.0, &[(1.0, 39_980.5), (100.0, 38_046.875), (5e4, 1e4), (4e5, 0.0)]),
-            (1.0, 500.0, 2.0, &[(2000.0, 30_234.5), (8191.0, 20_000.0), (4e5, 2500.0), (1e6, 19.5)]),
+            (
+                1.0,
+                500.0,
+                2.0,
+                &[(2000.0, 30_234.5), (8191.0, 20_000.0), (4e5, 2500.0), (1e6, 19.5)],
+            ),
             (1000.0, 1500.0, 512.0, &[(2000.0, 30_234.375), (4e5, 2500.0), (1e6, 39.0625)]),
         ] {
             for &(us, expected) in averages {
                 let idle = Duration::from_nanos((us * 1000.0) as u64);
                 let value = halved(40_000.0, 1.0 / weight, avpkt * 8000.0 / mbit, idle);
-                assert!((value - expected).abs() < 3.0, "{mbit} Mb/s, {us} µs: {value}, {expected}");
+                assert!(
+                    (value - expected).abs() < 3.0,
+                    "{mbit} Mb/s, {us} µs: {value}, {expected}"
+                );
             }
         }
     }
@@ -186,7 +199,8 @@ mod tests {
     #[test]
     fn the_table_is_that_of_tc() {
         let firsts = [
-            12, 24, 36, 48, 60, 71, 83, 95, 107, 119, 131, 142, 154, 166, 178, 190, 201, 213, 225, 237, 249,
+            12, 24, 36, 48, 60, 71, 83, 95, 107, 119, 131, 142, 154, 166, 178, 190, 201, 213, 225,
+            237, 249,
         ];
         for cell in 1..255_u64 {
             let us = (cell << 14) as f64;
