@@ -264,6 +264,22 @@ fn span_of(text: &str, key: &str) -> Option<(Range<usize>, bool)> {
     found
 }
 
+/// The text at a key such as `queue[0].aqm`, without its quotes; empty if there is none.
+pub(crate) fn value_of<'a>(text: &'a str, key: &str) -> &'a str {
+    match span_of(text, key) {
+        Some((span, true)) => text.get(span).unwrap_or_default().trim_matches('"'),
+        _ => "",
+    }
+}
+
+/// The table of the file that stands in `[[double brackets]]` though there is only one.
+fn doubled(root: &DeTable<'_>) -> Option<(&'static str, Range<usize>)> {
+    ["network", "measure"].into_iter().find_map(|name| {
+        let (_, value) = root.iter().find(|(key, _)| key.get_ref() == name)?;
+        value.get_ref().as_array().map(|_| (name, value.span()))
+    })
+}
+
 impl ScenarioError {
     /// From an error of the TOML parser or of deserialization.
     pub(crate) fn from_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
@@ -300,6 +316,19 @@ impl ScenarioError {
                 }
             }
         }
+        if let Ok(root) = DeTable::parse(text)
+            && let Some((name, span)) = doubled(root.get_ref())
+        {
+            return Self {
+                file: file.into(),
+                line: Some(line_of(text, span.start)),
+                key: name.into(),
+                problem: NOT_ALLOWED.into(),
+                allowed: "a table".into(),
+                hint: format!("there is one, in single brackets: [{name}]"),
+                ..Self::default()
+            };
+        }
         let unknown = |what: &str| {
             let (word, rest) = message.strip_prefix(what)?.split_once('`')?;
             Some((word, rest.split('`').skip(1).step_by(2).collect::<Vec<_>>()))
@@ -327,6 +356,13 @@ impl ScenarioError {
             self.problem = "text without quotes".into();
             self.allowed.clear();
             self.hint = format!("{} = \"{}\"", beginning(key.trim()), beginning(value.trim()));
+        } else if message.contains("key with no value") {
+            self.problem = "a key without a value".into();
+            self.allowed.clear();
+            self.hint = format!("{} = …", beginning(line.trim()));
+        } else if message.contains("invalid boolean") {
+            self.problem = "no value".into();
+            self.allowed = "true or false, in small letters".into();
         }
     }
 
