@@ -173,7 +173,7 @@ fn in_words(message: &str) -> String {
 }
 
 /// What serde expects, in words of the file.
-fn in_plain_words(expected: &str) -> &str {
+pub fn in_plain_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number, 0 … 255",
         "u16" => "a whole number, 0 … 65535",
@@ -183,6 +183,7 @@ fn in_plain_words(expected: &str) -> &str {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a string" | "string" => "text in quotes",
+        "struct variant" => "a table",
         "a sequence" => "a list in brackets",
         "a map" => "a table",
         _ if expected.starts_with("struct ") => "a table",
