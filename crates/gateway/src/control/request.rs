@@ -88,7 +88,8 @@ fn in_words(path: &str, message: &str) -> String {
         ("invalid type: ", "not allowed: "),
         ("EOF while parsing", "it ends within"),
         ("trailing characters", "more than one request"),
-        ("expected ident", "no JSON"),
+        ("expected value", "no request in JSON"),
+        ("expected ident", "no request in JSON"),
     ]
     .iter()
     .find_map(|(theirs, ours)| Some(format!("{ours}{}", problem.strip_prefix(theirs)?)))

@@ -42,11 +42,11 @@ fn a_request_is_read_as_it_was_meant() {
 fn what_is_no_request_is_refused_with_the_reason() {
     for (line, words) in [
         ("", "it ends within"),
-        ("hello", "expected value"),
-        ("[]", "allowed: "),
-        ("{}", "expected"),
+        ("hello", "no request in JSON"),
+        ("[]", "no request in JSON"),
+        ("{}", "no request in JSON"),
         (r#"{"show": {}} x"#, "more than one request"),
-        (r#"{"show": {}, "set": {}}"#, "expected"),
+        (r#"{"show": {}, "set": {}}"#, "no request in JSON"),
         (r#"{"show": {"all": 1}}"#, "show.all: unknown key `all`"),
         (r#""show""#, "allowed: a table"),
         (r#"{"stop": {}}"#, "not allowed: `stop`; allowed: show, set, join"),
