@@ -80,6 +80,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
 /// What is wrong at `path`, in words: the key, the value, and what is allowed.
 fn in_words(path: &str, message: &str) -> String {
     let message = message.split(" at line 1 column").next().unwrap_or_default();
+    let message = message.trim_end_matches(", there are no fields");
     let (problem, allowed) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let problem = [
         ("unknown field ", "unknown key "),
