@@ -95,6 +95,7 @@ fn in_words(path: &str, message: &str) -> String {
     .iter()
     .find_map(|(theirs, ours)| Some(format!("{ours}{}", problem.strip_prefix(theirs)?)))
     .unwrap_or_else(|| problem.into());
+    let problem = problem.replace("unit variant", "a bare word");
     let kinds = ["integer ", "string ", "boolean ", "floating point "];
     let problem = kinds.iter().fold(problem, |told, kind| told.replace(&format!(": {kind}"), ": "));
     let place = if matches!(path, "." | "") { String::new() } else { format!("{path}: ") };
