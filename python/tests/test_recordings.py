@@ -129,14 +129,17 @@ def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -
     assert "no packet arrived" not in told.stderr
 
 
+SHORT = "the recording is short for delays and shares: "
+
+
 @pytest.mark.parametrize(
     ("length_s", "gap_s", "arrivals", "told"),
     [
         (60.0, 0.1, 5000, ""),
         (45.0, 40.0, 5000, "no packet arrived for 40 s of 45 s"),
-        (0.25, 0.01, 5000, "the recording is short for delays and shares: 5,000 arrivals in 0.25 s"),
-        (60.0, 1.0, 200, "the recording is short for delays and shares: 200 arrivals in 60 s"),
-        (0.0, 0.0, 1, "the recording is short for delays and shares: 1 arrivals in 0 s"),
+        (0.25, 0.01, 5000, f"{SHORT}5,000 arrivals in 0.25 s"),
+        (60.0, 1.0, 200, f"{SHORT}200 arrivals in 60 s"),
+        (0.0, 0.0, 1, f"{SHORT}1 arrivals in 0 s"),
     ],
 )
 def test_a_short_or_silent_recording_is_told(

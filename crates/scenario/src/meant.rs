@@ -43,7 +43,7 @@ pub(crate) fn hinted(
         let (table, word) = error.key.rsplit_once('.').unwrap_or(("", &error.key));
         let known: Vec<_> = error.allowed.split(", ").collect();
         let aqm = value_of(text, &format!("{table}.aqm"));
-        error.hint = key((table, &aqm), word, &known, &places());
+        error.hint = key((table, aqm), word, &known, &places());
     }
     error
 }
