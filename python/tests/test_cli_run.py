@@ -128,7 +128,10 @@ def test_dry_run_echoes_every_default_and_runs_nothing(cli: Cli, tiny: Path) -> 
 
 def test_a_buffer_too_small_for_any_packet_is_said(cli: Cli, tiny: Path) -> None:
     found = cli("run", str(tiny), "--set", "queue.0.buffer=30B")
-    assert "every packet" in found.stderr
+    told = " ".join(found.stderr.split())
+    assert (
+        "every packet that arrived at A->B was dropped: its buffer holds 30B, and a packet" in told
+    )
     found = cli("run", str(tiny), "--set", "traffic.0.start=1999ms")
     assert "nothing arrived" in found.stderr
     found = cli("run", str(tiny), "--set", "traffic.0.start=1s..9s")

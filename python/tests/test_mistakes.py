@@ -117,6 +117,10 @@ FILES: dict[str, str | bytes] = {
     "empty.toml": "",
     "words.txt": "hello world\n",
     "unquoted.toml": "duration = 4s\n",
+    "word.toml": f"quue = quue\n{MY}",
+    "bare.toml": f"quue\n{MY}",
+    "capital.toml": MY.replace("true", "True"),
+    "double.toml": MY.replace("[network]", "[[network]]"),
     "twice.toml": 'duration = "4s"\nduration = "5s"\n',
     "text.pcap": "no capture\n",
     "decimal.mahi": "1.0\n2.0\n",
@@ -169,7 +173,7 @@ queue.0.limit=100p | queue[0].limit | unknown key | did you mean `buffer`?
 queue.0.qdisc=red | unknown key | did you mean `aqm`?
 queue.0.rate=1mbit | unknown key | `rate` is a key of [network]
 queue.0.increment=0.1 | unknown key | params = { increment
-queue.0.target=5ms | unknown key | params = { target
+queue.0.target=5ms | unknown key | `target` is a parameter of ared, codel, pie | not of blue
 queue.0.params.incremnt=0.1 | queue[0].params.incremnt = 0.1 | did you mean `increment`?
 queue.0.params.increment=2 | queue[0].params.increment = 2 | 0 … 1
 queue.0.params.increment=abc | "abc" | a number
@@ -231,7 +235,12 @@ queue.0.buffer=-1p | "-1p" | a size such as
 queue.0.buffer=100ms | "100ms" | a size such as 200kB
 queue.0.buffer_size=100p | unknown key | did you mean `buffer`?
 queue.0.ecn=true | unknown key | params = { ecn
-queue.0.name=x | unknown key | `name` is a key of
+queue.0.name=x | unknown key | a queue goes by the name of its link: `link`
+queue.0.kind=blue | unknown key | did you mean `aqm`?
+queue.0.type=blue | unknown key | did you mean `aqm`?
+queue.0.w_q=0.1 | queue[0].w_q = 0.1 | `w_q` is a parameter of red, | not of blue
+network.name=x | unknown key | did you mean `title` of the file
+measure.interval=5s | measure.interval = "5s" | at most the duration of 4s
 queue.0.aqm=fifo | "fifo" | `droptail`
 queue.0.aqm=blue2 | "blue2" | did you mean `blue`?
 queue.0.params.ecn=yes | queue[0].params.ecn = "yes" | true or false
@@ -338,6 +347,13 @@ run empty.toml | empty.toml | the key `duration` is missing
 run words.txt | words.txt:1
 run unquoted.toml | unquoted.toml:1 | text without quotes | duration = "4s"
 run twice.toml | twice.toml:2 | the key `duration` stands twice
+run word.toml | word.toml:1 | text without quotes | quue = "quue"
+run bare.toml | bare.toml:1 | a key without a value | quue = …
+run capital.toml | capital.toml:16 | true or false, in small letters
+run double.toml | double.toml:4 | network | in single brackets: [network]
+run my.toml --set queue.0.buffer=10GB | queue[0].buffer = "10GB" | 469762048B
+compare droptail drr --buffer 10GB | --buffer = '10GB' | 469762048B
+compare droptail --buffer 100000000p | --buffer = '100000000p' | 16777216p
 run sweep.toml | sweep.toml:17 | `bluewater sweep FILE` runs it
 run itself.toml | itself.toml:14 | traffic[0].to = ["a"] | from a to itself | different nodes
 run apart.toml | apart.toml:14 | no route from a to d | connect the nodes

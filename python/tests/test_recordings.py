@@ -15,7 +15,7 @@ import bluewater
 from bluewater import InputError, Packets
 from bluewater.own import keys
 from bluewater.results import packets, writer
-from bluewater.study.comparison.replay import on_recording
+from bluewater.study.comparison.replay import on_length, on_recording
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -111,7 +111,11 @@ def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -
     up = packets.open_(file)[0].filter(pl.col("queue") == "up").collect()
     marked = up.filter(pl.col("marked") == "early").height
     dropped = up.filter(pl.col("fate") == "dropped").height
-    recorded = {"queue": "up", "aqm": "red", "arrivals": 2700, "marks": marked, "drops": dropped}
+    # 2700 packets, a millisecond between two.
+    recorded = {
+        "queue": "up", "aqm": "red", "arrivals": 2700, "marks": marked, "drops": dropped,
+        "length_s": pytest.approx(3, abs=0.01), "gap_s": pytest.approx(0.001, abs=0.001),
+    }  # fmt: skip
     assert red["recorded"] == own["recorded"] == recorded
     assert red["summary"]["marks"] == pytest.approx(marked, rel=0.1)
     assert red["summary"]["drops"] == pytest.approx(dropped, rel=0.02)
@@ -120,6 +124,28 @@ def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -
     assert "max_p = 0.5" in other["scenario"]
     told = cli("replay", str(file), "--aqm", "droptail", keep_out=False)
     assert f"recorded with red at up: {marked} marks and {dropped:,} drops of 2,700" in told.stderr
+    assert "arrivals in 3 s" in told.stderr
+    assert "is short" not in told.stderr
+    assert "no packet arrived" not in told.stderr
+
+
+SHORT = "the recording is short for delays and shares: "
+
+
+@pytest.mark.parametrize(
+    ("length_s", "gap_s", "arrivals", "told"),
+    [
+        (60.0, 0.1, 5000, ""),
+        (45.0, 40.0, 5000, "no packet arrived for 40 s of 45 s"),
+        (0.25, 0.01, 5000, f"{SHORT}5,000 arrivals in 0.25 s"),
+        (60.0, 1.0, 200, f"{SHORT}200 arrivals in 60 s"),
+        (0.0, 0.0, 1, f"{SHORT}1 arrivals in 0 s"),
+    ],
+)
+def test_a_short_or_silent_recording_is_told(
+    length_s: float, gap_s: float, arrivals: int, told: str
+) -> None:
+    assert on_length({"length_s": length_s, "gap_s": gap_s, "arrivals": arrivals}) == told
 
 
 def as_recorded(file: Path, queue: dict[str, Any], **more: Any) -> pl.DataFrame:

@@ -5,7 +5,7 @@
 //! index: open addressing with linear probing under a keyed hash ([`FlowHash`]), at most a third
 //! full. Removing an entry moves those behind it forward to where their probing would look for them,
 //! so that no tombstones are left to slow down what comes later. Nothing is allocated after
-//! construction.
+//! construction, and memory that no flow has needed yet is not touched.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -41,7 +41,7 @@ pub struct Home(u32);
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry<V> {
     flow: FlowKey,
-    /// Of `EMPTY` in an unused entry.
+    /// `NOBODY`'s in an unused entry.
     home: Home,
     value: V,
 }
@@ -50,17 +50,19 @@ struct Entry<V> {
 #[derive(Clone, Debug)]
 pub struct FlowTable<V> {
     hash: FlowHash,
-    /// Places of entries, or `EMPTY`.
+    /// Places of entries, from 1, or `EMPTY`.
     index: Box<[u32]>,
-    entries: Box<[Entry<V>]>,
-    /// Unused entries; the last is taken first.
+    /// Those that were ever used: what looks at all flows costs as much as the most that were ever
+    /// present, not as the capacity.
+    entries: Vec<Entry<V>>,
+    capacity: u32,
+    /// Entries that are not used any more; the last is taken first.
     free: Vec<u32>,
-    /// Entries from here on were never used: what looks at all flows costs as much as the most
-    /// that were ever present, not as the capacity.
-    touched: u32,
 }
 
-const EMPTY: u32 = u32::MAX;
+/// An unused slot of the index. The system's fresh memory is full of them.
+const EMPTY: u32 = 0;
+const NOBODY: Home = Home(u32::MAX);
 
 impl<V: Copy + Default> FlowTable<V> {
     /// What a flow costs in memory, in bytes, whether it is present or not: its entry, its place in
@@ -74,10 +76,9 @@ impl<V: Copy + Default> FlowTable<V> {
             hash: FlowHash::new(rng),
             // A flow that is not present is found to be missing in 1.6 looks on average.
             index: vec![EMPTY; 3 * capacity as usize].into(),
-            entries: vec![Entry { home: Home(EMPTY), ..Entry::default() }; capacity as usize]
-                .into(),
-            free: (0..capacity).rev().collect(),
-            touched: 0,
+            entries: Vec::with_capacity(capacity as usize),
+            capacity,
+            free: Vec::with_capacity(capacity as usize),
         }
     }
 
@@ -93,7 +94,7 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// Room for flows in all.
     pub fn capacity(&self) -> usize {
-        self.entries.len()
+        self.capacity as usize
     }
 
     /// The flow at a place.
@@ -104,7 +105,7 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// Places from this one on were never used.
     pub(crate) fn reached(&self) -> usize {
-        self.touched as usize
+        self.entries.len()
     }
 
     /// Where the search for a flow begins.
@@ -138,26 +139,40 @@ impl<V: Copy + Default> FlowTable<V> {
         match self.probe(flow, home) {
             Ok(id) => Some(id),
             Err(slot) => {
-                let id = self.free.pop()?;
-                self.touched = self.touched.max(id + 1);
-                self.entries[id as usize] = Entry { flow, home, value: V::default() };
-                self.index[slot] = id;
+                let entry = Entry { flow, home, value: V::default() };
+                let id = match self.free.pop() {
+                    Some(id) => {
+                        self.entries[id as usize] = entry;
+                        id
+                    }
+                    None => self.append(entry)?,
+                };
+                self.index[slot] = id + 1;
                 Some(Id(id))
             }
         }
+    }
+
+    /// The place of an entry that was never used, if there is one.
+    fn append(&mut self, entry: Entry<V>) -> Option<u32> {
+        let id = self.entries.len() as u32;
+        (id < self.capacity).then(|| {
+            self.entries.push(entry);
+            id
+        })
     }
 
     /// Removes the flow at a place, and gives its value.
     pub fn remove(&mut self, id: Id) -> V {
         let Entry { home, value, .. } = self.entries[id.0 as usize];
         let mut hole = home.0 as usize;
-        while self.index[hole] != id.0 {
+        while self.index[hole] != id.0 + 1 {
             debug_assert!(self.index[hole] != EMPTY, "no flow at {id:?}");
             hole = self.next(hole);
         }
         let mut slot = self.next(hole);
         while self.index[slot] != EMPTY {
-            let home = self.entries[self.index[slot] as usize].home.0 as usize;
+            let home = self.entries[self.index[slot] as usize - 1].home.0 as usize;
             if self.distance(home, slot) >= self.distance(hole, slot) {
                 self.index[hole] = self.index[slot];
                 hole = slot;
@@ -165,16 +180,16 @@ impl<V: Copy + Default> FlowTable<V> {
             slot = self.next(slot);
         }
         self.index[hole] = EMPTY;
-        self.entries[id.0 as usize].home = Home(EMPTY);
+        self.entries[id.0 as usize].home = NOBODY;
         self.free.push(id.0);
         value
     }
 
     /// Shows each flow present once, in no order of meaning, and removes those that `keep` refuses.
     pub fn retain(&mut self, mut keep: impl FnMut(FlowKey, &mut V) -> bool) {
-        for id in 0..self.touched {
+        for id in 0..self.entries.len() as u32 {
             let entry = &mut self.entries[id as usize];
-            if entry.home != Home(EMPTY) && !keep(entry.flow, &mut entry.value) {
+            if entry.home != NOBODY && !keep(entry.flow, &mut entry.value) {
                 self.remove(Id(id));
             }
         }
@@ -182,9 +197,9 @@ impl<V: Copy + Default> FlowTable<V> {
 
     /// All flows present, in no order of meaning.
     pub fn iter(&self) -> impl Iterator<Item = (Id, FlowKey, &V)> {
-        (0..self.touched)
-            .zip(&*self.entries)
-            .filter(|(_, entry)| entry.home != Home(EMPTY))
+        (0..)
+            .zip(&self.entries)
+            .filter(|(_, entry)| entry.home != NOBODY)
             .map(|(id, entry)| (Id(id), entry.flow, &entry.value))
     }
 
@@ -195,7 +210,7 @@ impl<V: Copy + Default> FlowTable<V> {
         loop {
             match self.index[slot] {
                 EMPTY => return Err(slot),
-                id if self.entries[id as usize].flow == flow => return Ok(Id(id)),
+                at if self.entries[at as usize - 1].flow == flow => return Ok(Id(at - 1)),
                 _ => slot = self.next(slot),
             }
         }
@@ -263,7 +278,7 @@ mod tests {
     /// No entry's way from its home to its slot has a hole.
     fn reachable(table: &FlowTable<u64>) -> bool {
         (0..table.index.len()).filter(|&slot| table.index[slot] != EMPTY).all(|slot| {
-            let mut at = table.entries[table.index[slot] as usize].home.0 as usize;
+            let mut at = table.entries[table.index[slot] as usize - 1].home.0 as usize;
             while at != slot && table.index[at] != EMPTY {
                 at = table.next(at);
             }

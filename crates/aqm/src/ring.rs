@@ -1,7 +1,6 @@
 //! A line in which packets wait, and the ring that is one.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::context::Backlog;
 use crate::packet::Meta;
@@ -27,27 +26,48 @@ pub(crate) trait Line<P, T> {
     fn remove(&mut self, position: usize) -> Option<(Meta, P, T)>;
 }
 
-/// The packets of one queue, in a ring whose length is a power of two.
+/// Slots that a ring has at once.
+const FIRST_SLOTS: usize = 64;
+
+/// The packets of one queue, in a ring whose length is a power of two. It doubles when it is full, within
+/// the memory that it takes at construction: a huge buffer costs only what it is used for.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<P, T> {
     limit: Limit,
     pub(crate) backlog: Backlog,
     /// Slot of the oldest packet.
     head: usize,
-    metas: Box<[Meta]>,
-    rest: Box<[(P, T)]>,
+    metas: Vec<Meta>,
+    rest: Vec<(P, T)>,
 }
 
 impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
     pub(crate) fn new(limit: Limit) -> Self {
         let slots = (limit.max_packets() as usize).next_power_of_two();
-        Self {
+        let mut ring = Self {
             limit,
             backlog: Backlog::default(),
             head: 0,
-            metas: vec![Meta::default(); slots].into_boxed_slice(),
-            rest: vec![<(P, T)>::default(); slots].into_boxed_slice(),
-        }
+            metas: Vec::with_capacity(slots),
+            rest: Vec::with_capacity(slots),
+        };
+        ring.resize(slots.min(FIRST_SLOTS));
+        ring
+    }
+
+    fn resize(&mut self, slots: usize) {
+        self.metas.resize(slots, Meta::default());
+        self.rest.resize(slots, Default::default());
+    }
+
+    /// Doubles a full ring. The packets before `head`, which came last, go behind the others.
+    #[cold]
+    #[inline(never)]
+    fn double(&mut self) {
+        let slots = self.metas.len();
+        self.resize(2 * slots);
+        self.metas.copy_within(..self.head, slots);
+        self.rest.copy_within(..self.head, slots);
     }
 
     fn slot(&self, position: usize) -> usize {
@@ -67,6 +87,9 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
 
     #[inline]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
+        if self.backlog.packets as usize == self.metas.len() {
+            self.double();
+        }
         let slot = self.slot(self.backlog.packets as usize);
         self.metas[slot] = meta;
         self.rest[slot] = (packet, tag);
@@ -118,7 +141,31 @@ fn move_to_head<T: Copy>(ring: &mut [T], head: usize, slot: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
+
+    /// Packets come and go until the ring has been full with its head at each place, and has doubled there.
+    #[test]
+    fn a_full_ring_doubles_and_keeps_the_order_wherever_its_head_is() {
+        for head in 0..FIRST_SLOTS as u32 {
+            let mut ring = Ring::<u32, ()>::new(Limit::packets(1000).unwrap());
+            let room = [ring.metas.capacity(), ring.rest.capacity()];
+            for n in 0..head {
+                ring.push(Meta::default(), n, ());
+                assert_eq!(ring.pop().unwrap().1, n);
+            }
+            (0..1000).for_each(|n| ring.push(Meta { len: n, ..Meta::default() }, n, ()));
+            assert_eq!([ring.metas.capacity(), ring.rest.capacity()], room);
+            let seen: Vec<_> = (0..1000).map(|n| ring.view().peek(n).unwrap().len).collect();
+            assert_eq!(seen, (0..1000).collect::<Vec<_>>());
+            (0..1000).for_each(|n| assert_eq!(ring.pop().map(|(_, packet, ())| packet), Some(n)));
+        }
+    }
+
+    /// The largest buffer there is: its slots are not touched before packets come.
+    #[test]
+    fn a_huge_buffer_starts_with_few_slots() {
+        let limit = Limit::packets(u64::from(Limit::MAX_PACKETS)).unwrap();
+        assert_eq!(Ring::<u32, ()>::new(limit).metas.len(), FIRST_SLOTS);
+    }
 
     /// Four entries in a ring of five slots, from each head on, each taken out once.
     #[test]

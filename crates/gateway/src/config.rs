@@ -33,10 +33,9 @@ pub fn called_otherwise(option: &str) -> Option<String> {
     if let "rtt" | "base-rtt" = word {
         return Some(format!("{dashes}delay is of each way: half of the round trip"));
     }
-    let ours = meant::called(&word.replace('-', "_"))?;
-    ["rate", "delay", "buffer", "aqm"]
-        .contains(&ours)
-        .then(|| format!("did you mean {dashes}{ours}?"))
+    let ours = meant::called(&word.replace('-', "_"))
+        .find(|ours| ["rate", "delay", "buffer", "aqm"].contains(ours))?;
+    Some(format!("did you mean {dashes}{ours}?"))
 }
 
 /// The arguments of a program with those of the file that `--config` names put before the others of

@@ -492,8 +492,10 @@ fn limit(key: &str, size: Size, rate: Rate, round_trip: Duration) -> Result<Limi
 /// Why there can be no such link, in words.
 pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
     let aqm = &spec.aqm;
-    let hint = |meant: String, all: &[&str]| {
-        if meant.is_empty() { format!("there are {}", all.join(", ")) } else { meant }
+    let hint = |meant: String, all: &[&str]| match all {
+        [] => format!("{aqm} has none"),
+        _ if meant.is_empty() => format!("there are {}", all.join(", ")),
+        _ => meant,
     };
     match error {
         SpecError::Beyond(allowed) => Trouble::new(
@@ -520,7 +522,8 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
             if let (true, Some((_, value))) = (e.hint.is_empty(), given) {
                 e.hint = meant_choice(value, &e.allowed);
             }
-            Trouble::new(format!("{aqm}: {name}: allowed: {}", e.allowed), e.hint)
+            let value = given.map_or_else(String::new, |(_, value)| format!(" = {value}"));
+            Trouble::new(format!("{aqm}: {name}{value}: allowed: {}", e.allowed), e.hint)
         }
         SpecError::Queue(BuildError::Config(e)) => {
             Trouble::new(format!("{aqm}: {}: allowed: {}", e.key, e.allowed), "")
@@ -536,6 +539,22 @@ mod tests {
         let command = LinkOptions::augment_args(Command::new("x").no_binary_name(true));
         let matches = command.try_get_matches_from(args.split(' ')).unwrap();
         LinkOptions::from_arg_matches(&matches).unwrap().specs().unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_value_and_what_is_allowed() {
+        for (args, words) in [
+            ("--rate=10mbit --delay=2h", "a delay of 7200s, with jitter; allowed: at most 60s"),
+            ("--rate=1mbit --jitter=61s", "a delay of 61s, with jitter; allowed: at most 60s"),
+            ("--rate=900gbit", "a rate of 900gbit; allowed: at most 100gbit"),
+            ("--rate=1mbit --aqm=red --param=w_q=7", "red: w_q = 7: allowed: 0 … 1"),
+            ("--rate=1mbit --param=foo=1", "droptail has no parameter foo (droptail has none)"),
+        ] {
+            let spec = &specs(args)[0];
+            let error = crate::link::Link::new(spec, crate::frame::Layer::Ip, 1500).err().unwrap();
+            let Trouble { what, hint } = explain(spec, error);
+            assert!(format!("{what} ({hint})").contains(words), "{what} ({hint})");
+        }
     }
 
     #[test]

@@ -173,7 +173,7 @@ fn in_words(message: &str) -> String {
 }
 
 /// What serde expects, in words of the file.
-fn in_plain_words(expected: &str) -> &str {
+pub fn in_plain_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number, 0 … 255",
         "u16" => "a whole number, 0 … 65535",
@@ -183,6 +183,7 @@ fn in_plain_words(expected: &str) -> &str {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a string" | "string" => "text in quotes",
+        "struct variant" => "a table",
         "a sequence" => "a list in brackets",
         "a map" => "a table",
         _ if expected.starts_with("struct ") => "a table",
@@ -264,6 +265,22 @@ fn span_of(text: &str, key: &str) -> Option<(Range<usize>, bool)> {
     found
 }
 
+/// The text at a key such as `queue[0].aqm`, without its quotes; empty if there is none.
+pub(crate) fn value_of<'a>(text: &'a str, key: &str) -> &'a str {
+    match span_of(text, key) {
+        Some((span, true)) => text.get(span).unwrap_or_default().trim_matches('"'),
+        _ => "",
+    }
+}
+
+/// The table of the file that stands in `[[double brackets]]` though there is only one.
+fn doubled(root: &DeTable<'_>) -> Option<(&'static str, Range<usize>)> {
+    ["network", "measure"].into_iter().find_map(|name| {
+        let (_, value) = root.iter().find(|(key, _)| key.get_ref() == name)?;
+        value.get_ref().as_array().map(|_| (name, value.span()))
+    })
+}
+
 impl ScenarioError {
     /// From an error of the TOML parser or of deserialization.
     pub(crate) fn from_toml(error: &toml::de::Error, text: &str, file: &str) -> Self {
@@ -300,6 +317,19 @@ impl ScenarioError {
                 }
             }
         }
+        if let Ok(root) = DeTable::parse(text)
+            && let Some((name, span)) = doubled(root.get_ref())
+        {
+            return Self {
+                file: file.into(),
+                line: Some(line_of(text, span.start)),
+                key: name.into(),
+                problem: NOT_ALLOWED.into(),
+                allowed: "a table".into(),
+                hint: format!("there is one, in single brackets: [{name}]"),
+                ..Self::default()
+            };
+        }
         let unknown = |what: &str| {
             let (word, rest) = message.strip_prefix(what)?.split_once('`')?;
             Some((word, rest.split('`').skip(1).step_by(2).collect::<Vec<_>>()))
@@ -327,6 +357,13 @@ impl ScenarioError {
             self.problem = "text without quotes".into();
             self.allowed.clear();
             self.hint = format!("{} = \"{}\"", beginning(key.trim()), beginning(value.trim()));
+        } else if message.contains("key with no value") {
+            self.problem = "a key without a value".into();
+            self.allowed.clear();
+            self.hint = format!("{} = …", beginning(line.trim()));
+        } else if message.contains("invalid boolean") {
+            self.problem = "no value".into();
+            self.allowed = "true or false, in small letters".into();
         }
     }
 

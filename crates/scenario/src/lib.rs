@@ -88,7 +88,7 @@ pub struct Scenario {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Time between samples of the managed queues; without it there is no series.
+    /// Time between samples of the managed queues, at most the duration; without it there is no series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Text<Duration>>,
     /// Whether each group of flows is sampled, too: its queue, what arrived, drops, goodput.
@@ -150,7 +150,7 @@ impl Scenario {
         file: &str,
         files: &mut dyn Files,
     ) -> Result<Self, ScenarioError> {
-        Self::read(text, file, files).map_err(|error| meant::hinted(error, places))
+        Self::read(text, file, files).map_err(|error| meant::hinted(error, text, places))
     }
 
     fn read(text: &str, file: &str, files: &mut dyn Files) -> Result<Self, ScenarioError> {
@@ -205,6 +205,10 @@ impl Scenario {
             let least = self.duration.0.as_nanos().div_ceil(MAX_SAMPLES);
             if interval.as_nanos() < least.max(1) {
                 let allowed = format!("at least {}", Duration::from_nanos(least.max(1)));
+                return Err(Complaint::new("measure.interval", allowed));
+            }
+            if interval > self.duration.0 {
+                let allowed = format!("at most the duration of {}", self.duration.0);
                 return Err(Complaint::new("measure.interval", allowed));
             }
         } else if self.measure.groups || self.measure.flows {

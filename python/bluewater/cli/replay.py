@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from bluewater import text
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.gateway import become
 from bluewater.cli.group import example
@@ -20,7 +21,7 @@ from bluewater.files import check
 from bluewater.programs import is_recording
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
-from bluewater.study.comparison.replay import LOST, RECORDED, on_recording
+from bluewater.study.comparison.replay import LOST, RECORDED, on_length, on_recording
 
 
 def add(app: typer.Typer) -> None:
@@ -89,6 +90,8 @@ def replay(
     arrivals, marks, drops = (f"{recorded[key]:,}" for key in ("arrivals", "marks", "drops"))
     note(
         f"recorded with {recorded['aqm']} at {recorded['queue']}: {marks} marks and {drops} drops "
-        f"of {arrivals} arrivals"
+        f"of {arrivals} arrivals in {text.number(float(recorded['length_s']))} s"
     )
+    if remark := on_length(recorded):
+        note(f"note: {remark}")
     note(f"note: {LOST}")

@@ -17,21 +17,14 @@ def of_run(result: Result) -> list[str]:
     """Remarks on one run, each a sentence."""
     captures = [f"{file}: {told}" for file, *odd in result.captures for told in of_capture(*odd)]
     return [
-        *of_queues(result), *_late(result), *_coarse(result), *captures, *_held(result),
+        *of_queues(result), *_late(result), *captures, *_held(result),
         *_broken(result),
     ]  # fmt: skip
 
 
-def _coarse(result: Result) -> Iterator[str]:
-    """Whether the series would have its first sample after the run."""
-    interval = tomllib.loads(result.scenario).get("measure", {}).get("interval")
-    if interval and units.seconds(interval, "interval") > result.summary["duration_s"]:
-        yield f"there is no series: its interval of {interval} is longer than the run"
-
-
 def of_queues(result: Result) -> list[str]:
     """Those of them that are about its queues."""
-    told = []
+    told, scenario = [], tomllib.loads(result.scenario)
     if "queues" in result.names:
         queues = result.load("queues")
         unused = queues.filter(queues["arrivals"] == 0)["queue"].to_list()
@@ -41,13 +34,25 @@ def of_queues(result: Result) -> list[str]:
         else:
             told.extend(f"nothing arrived at {name} in the measured window" for name in unused)
         told.extend(
-            f"every packet that arrived at {queue['queue']} was dropped: "
-            "is its buffer large enough for one of them?"
+            f"every packet that arrived at {queue['queue']} was dropped"
+            + _too_small(scenario, queue["queue"])
             for queue in queues.iter_rows(named=True)
             if queue["drops"] == queue["arrivals"] > 0
         )
-    told.extend(_out_of_reach(tomllib.loads(result.scenario)))
+    told.extend(_out_of_reach(scenario))
     return told
+
+
+def _too_small(scenario: Mapping[str, Any], link: str) -> str:
+    """The buffer of the queue at a link and the shortest packet, where it holds none of them."""
+    packets = [each["packet"] for each in scenario.get("traffic", ()) if "packet" in each]
+    shortest = min(packets, key=units.size_bytes, default=None)
+    for queue in scenario.get("queue", ()):
+        if queue["link"] == link and shortest is not None:
+            room = _bytes(queue["buffer"], units.size_bytes(shortest))
+            if room is not None and room < units.size_bytes(shortest):
+                return f": its buffer holds {queue['buffer']}, and a packet has {shortest} or more"
+    return ""
 
 
 _FEW = 3

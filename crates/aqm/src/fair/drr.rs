@@ -54,6 +54,9 @@ params! {
     }
 }
 
+/// Most flows that have a queue each at a time, however large the buffer: 80 MB for them all.
+pub(super) const MOST_QUEUES: u32 = 1 << 20;
+
 /// How deficit round robin sorts.
 #[derive(Clone, Debug)]
 pub struct Drr(FlowTable<()>);
@@ -66,7 +69,7 @@ impl Scheme for Drr {
 
     fn new(config: &DrrConfig, env: &Env, rng: &mut Rng) -> Result<(Self, Plan), ConfigError> {
         // The arriving packet has a queue before another packet makes room for it.
-        let queues = env.limit.max_packets() + 1;
+        let queues = (env.limit.max_packets() + 1).min(MOST_QUEUES);
         let plan = Plan {
             turn: Turn::Deficit(config.quantum),
             drop: config.drop.into(),
@@ -81,9 +84,8 @@ impl Scheme for Drr {
 
     #[inline]
     fn queue_of(&mut self, flow: FlowKey, _: impl Fn(usize) -> bool) -> usize {
-        let id = self.0.find_or_insert(flow);
-        debug_assert!(id.is_some(), "more flows than packets");
-        id.unwrap_or_default().index()
+        // Flows beyond the most share the first queue.
+        self.0.find_or_insert(flow).unwrap_or_default().index()
     }
 
     fn find(&self, flow: FlowKey, _: impl Fn(usize) -> bool) -> Option<usize> {

@@ -219,6 +219,21 @@ fn every_flow_of_drr_has_a_queue_of_its_own() {
     assert_eq!(b.flows(2000), (1..=1000).collect::<Vec<u64>>());
 }
 
+/// More flows than DRR has queues: the last ones share the first queue with flow 0, and all is sent.
+#[test]
+fn flows_beyond_the_most_queues_of_drr_share_the_first() {
+    let most = u64::from(super::drr::MOST_QUEUES);
+    let mut b = Bench::<Drr>::new(u64::from(Limit::MAX_PACKETS), &[]);
+    (0..most + 3).for_each(|flow| b.arrive(flow, 1, 1000));
+    assert_eq!(b.signal("queues"), most as f64);
+    let sent = b.flows(most as usize + 9);
+    assert_eq!(sent.len() as u64, most + 3);
+    assert_eq!(sent[sent.len() - 3..], [most, most + 1, most + 2], "a packet a turn");
+    assert!(b.drops.0.is_empty());
+    b.arrive(7, 2, 1000);
+    assert_eq!(b.flows(9), [7, 7]);
+}
+
 #[test]
 fn a_flow_that_sends_little_does_not_wait() {
     let mut b = Bench::<FqCodel>::new(1000, &[]);

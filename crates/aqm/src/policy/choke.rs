@@ -67,6 +67,7 @@ pub const CHOKE: About = About {
                 ("max_th", "45p"),
                 ("gentle", "false"),
                 ("w_q", "0.0625"),
+                ("idle", "halvings"),
                 ("spacing", "ahead"),
                 ("exceed", "true"),
             ],

@@ -34,6 +34,7 @@
 
 mod family;
 
+pub use super::average::Ageing;
 pub use super::spacing::Spacing;
 
 use super::{Arrival, Cx, Env, Policy, View};
@@ -84,6 +85,7 @@ pub const ABOUT: About = About {
                 ("max_th", "30%"),
                 ("gentle", "false"),
                 ("w_q", "0.0625"),
+                ("idle", "halvings"),
                 ("spacing", "ahead"),
             ],
         ),
@@ -115,6 +117,9 @@ params! {
         ecn: bool = true, "Feng02 §III.B";
         /// What happens to ECN-capable packets where every packet is signalled.
         above_max: AboveMax = AboveMax::Mark, "Feng02 §III.B; drop: RFC 3168 §7", with ecn = "true";
+        /// How the average ages while the link is idle: by the packets that could have gone, or in halvings
+        /// as with Linux and its tc.
+        idle: Ageing = Ageing::Power, "FJ93 §4; Linux and tc";
         /// How signals are spaced.
         spacing: Spacing = Spacing::Uniform, "FJ93 Fig. 2, §7";
         /// As ns-2: no signal while fewer than two packets wait, nor for the first packet after the

@@ -19,6 +19,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("red", "w_q=1 min_th=1p max_th=10p spacing=wait"),
     ("red", "w_q=0.3 mode=bytes gentle=true max_p=0.1 above_max=drop"),
     ("red", "w_q=0.5 spacing=uniform-exact ns2_rules=true"),
+    ("red", "w_q=0.5 idle=halvings ns2_rules=true min_th=1p max_th=3p"),
     ("red", "w_q=0.5 max_p=0.5 spacing=ahead ns2_rules=true mode=bytes"),
     ("wred", "w_q=1 min_th=1p max_th=3p min_th_high=6p max_th_high=9p max_p_high=1"),
     (

@@ -18,6 +18,8 @@ pub(super) struct RedSettings {
     pub(super) ns2: bool,
     /// The average has to exceed the thresholds.
     pub(super) exceed: bool,
+    /// An idle link's average is halved by a table.
+    pub(super) halvings: bool,
 }
 
 /// FJ93 Fig. 2.
@@ -48,6 +50,7 @@ impl Red {
 
     pub(super) fn aged(&self, now: u64) -> f64 {
         match self.idle_since {
+            Some(q_time) if self.c.halvings => halved(self.avg, self.c.w_q, (now - q_time) / 1000),
             Some(q_time) => {
                 let m = (now - q_time) as f64 / PACKET_NS;
                 let m = if self.c.ns2 { m.floor() } else { m };
@@ -176,6 +179,22 @@ impl Red {
     }
 }
 
+/// The average after an idle time in µs, by a table of 256 cells that is filled each time anew.
+fn halved(avg: f64, w_q: f64, us: u64) -> f64 {
+    let per_us = -(1.0 - w_q).ln() / (PACKET_NS / 64.0);
+    let mut cell_us = 1_u64;
+    while 31.0 / per_us >= 512.0 * cell_us as f64 {
+        cell_us *= 2;
+    }
+    let mut table: Vec<i32> = (0..255).map(|i| ((i * cell_us) as f64 * per_us) as i32).collect();
+    table.iter_mut().for_each(|halvings| *halvings = (*halvings).min(31));
+    match table.get((us / cell_us) as usize) {
+        None => 0.0,
+        Some(0) => avg - avg * (us as f64 / cell_us as f64).min(0.5),
+        Some(halvings) => avg / 2_f64.powi(*halvings),
+    }
+}
+
 impl Model for Red {
     fn arrive(&mut self, now: u64, pkt: &Packet, q: &[Packet], _: bool, rng: &mut Rng) -> Verdict {
         self.update_average(now, q);
@@ -290,13 +309,14 @@ prop_compose! {
             (0..6u64, 1..9u64, 0.0..=1.0f64, prop::sample::select(vec![0.002, 0.1, 0.5, 0.9, 1.0])),
         (gentle, bytes, ecn, drop_above, ns2) in
             (any::<bool>(), any::<bool>(), prop::bool::weighted(0.8), any::<bool>(), any::<bool>()),
+        halvings in prop::bool::weighted(0.3),
         spacing in pick(&["uniform", "uniform-exact", "wait", "geometric", "ahead"]),
         lengths in pick(&["chance", "chance-and-count", "average"]),
     ) -> RedSettings {
         let unit = if bytes { 900 } else { 1 };
         RedSettings {
             min_th: min_th * unit, max_th: (min_th + room) * unit, max_p, w_q, gentle, bytes, ecn,
-            drop_above, spacing, lengths, ns2, exceed: false,
+            drop_above, spacing, lengths, ns2, exceed: false, halvings,
         }
     }
 }
@@ -314,6 +334,7 @@ pub(super) fn red_settings(c: &RedSettings) -> Vec<(&'static str, String)> {
         ("above_max", if c.drop_above { "drop" } else { "mark" }.into()),
         ("spacing", c.spacing.into()),
         ("lengths", c.lengths.into()),
+        ("idle", if c.halvings { "halvings" } else { "power" }.into()),
     ]
 }
 

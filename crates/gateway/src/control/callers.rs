@@ -256,8 +256,8 @@ mod tests {
             (b"{\"show\": \"\xff\"}\n", "utf-8"),
             (&long, "longer than 16384"),
             (&[&long[..LONGEST + 1], b"\n"].concat(), "longer than 16384"),
-            (b"{\"show\": {}}x\n", "trailing"),
-            (b"", "EOF"),
+            (b"{\"show\": {}}x\n", "more than one request"),
+            (b"", "it ends within"),
         ] {
             let stream = call(&folder);
             (&stream).write_all(said).unwrap();

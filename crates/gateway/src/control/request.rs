@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scenario::error::in_plain_words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,7 +72,36 @@ pub fn change(text: &str) -> Result<Change, Trouble> {
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|e| e.to_string().trim_start_matches(".: ").to_string())?;
-    reader.end().map_err(|e| e.to_string())?;
+        .map_err(|e| in_words(&e.path().to_string(), &e.inner().to_string()))?;
+    reader.end().map_err(|e| in_words("", &e.to_string()))?;
     Ok(read)
+}
+
+/// What is wrong at `path`, in words: the key, the value, and what is allowed.
+fn in_words(path: &str, message: &str) -> String {
+    let message = message.split(" at line 1 column").next().unwrap_or_default();
+    let message = message.trim_end_matches(", there are no fields");
+    let (problem, allowed) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let problem = [
+        ("unknown field ", "unknown key "),
+        ("duplicate field ", "given twice: "),
+        ("unknown variant ", "not allowed: "),
+        ("invalid type: ", "not allowed: "),
+        ("EOF while parsing", "it ends within"),
+        ("trailing characters", "more than one request"),
+        ("expected value", "no request in JSON"),
+        ("expected ident", "no request in JSON"),
+    ]
+    .iter()
+    .find_map(|(theirs, ours)| Some(format!("{ours}{}", problem.strip_prefix(theirs)?)))
+    .unwrap_or_else(|| problem.into());
+    let problem = problem.replace("unit variant", "a bare word");
+    let kinds = ["integer ", "string ", "boolean ", "floating point "];
+    let problem = kinds.iter().fold(problem, |told, kind| told.replace(&format!(": {kind}"), ": "));
+    let place = if matches!(path, "." | "") { String::new() } else { format!("{path}: ") };
+    let allowed = allowed.strip_prefix("one of ").unwrap_or(allowed).replace('`', "");
+    match in_plain_words(&allowed) {
+        "" => format!("{place}{problem}"),
+        allowed => format!("{place}{problem}; allowed: {allowed}"),
+    }
 }

@@ -227,10 +227,13 @@ impl Spec {
     pub(super) fn slots(&self, delay: u64, others: u64) -> Result<u32, SpecError> {
         let beyond = |what: String| Err(SpecError::Beyond(what));
         if self.rate.bits_per_second().max(self.fastest()) > Self::MAX_RATE {
-            return beyond("a rate of at most 100gbit".into());
+            let fastest = self.rate.bits_per_second().max(self.fastest()) / 1_000_000_000;
+            return beyond(format!("a rate of {fastest}gbit; allowed: at most 100gbit"));
         }
         if self.delay.max(self.longest()) > Self::MAX_DELAY {
-            return beyond(format!("a delay of at most {}", Self::MAX_DELAY));
+            let longest = self.delay.max(self.longest());
+            let most = Self::MAX_DELAY;
+            return beyond(format!("a delay of {longest}, with jitter; allowed: at most {most}"));
         }
         let gap = self.sending.rates.as_ref().filter(|_| self.told_rate).map(|r| r.least_gap());
         if gap.is_some_and(|gap| gap < LEAST_TOLD) {

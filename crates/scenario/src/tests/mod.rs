@@ -96,7 +96,7 @@ fn a_key_of_another_place_or_program_is_told_where_it_belongs() {
         ("flows = 4", "count = 4", "traffic[0].count", "`flows`"),
         ("flows = 4", "mss = \"1kB\"", "traffic[0].mss", "`packet`"),
         ("flows = 4", "cc = \"cubic\"", "traffic[0].cc", "`transport`"),
-        ("\"200kB\"", "\"200kB\"\ntarget = \"5ms\"", "queue[0].target", "params = { target"),
+        ("\"200kB\"", "\"200kB\"\ntarget = \"5ms\"", "queue[0].target", "pi2, cobalt"),
         ("\"200kB\"", "\"200kB\"\nrate = \"5mbit\"", "queue[0].rate", "a key of [network]"),
         ("buffer = ", "limit = ", "queue[0].limit", "`buffer`"),
         ("aqm = ", "qdisc = ", "queue[0].qdisc", "`aqm`"),
@@ -104,6 +104,14 @@ fn a_key_of_another_place_or_program_is_told_where_it_belongs() {
         ("warmup", "interval = \"1s\"\nwarmup", "interval", "a key of [measure]"),
         ("warmup", "time = \"1s\"\nwarmup", "time", "`duration`"),
         ("warmup", "warm_up", "warm_up", "`warmup`"),
+        ("warmup", "name = \"x\"\nwarmup", "name", "`title`?"),
+        ("\"200kB\"", "\"200kB\"\nname = \"x\"", "queue[0].name", "the name of its link"),
+        ("aqm = ", "kind = ", "queue[0].kind", "`aqm`?"),
+        ("aqm = ", "type = ", "queue[0].type", "`aqm`?"),
+        ("\"sack\"", "\"sack\"\ntype = \"tcp\"", "traffic[0].type", "`transport`?"),
+        ("\"200kB\"", "\"200kB\"\nw_q = 0.1", "queue[0].w_q", "params = { w_q"),
+        ("\"200kB\"", "\"200kB\"\nincrement = 0.1", "queue[0].increment", "of blue, cobalt"),
+        ("\"200kB\"", "\"200kB\"\nincrement = 0.1", "queue[0].increment", "not of red"),
     ] {
         let e = with(old, new);
         assert_eq!((e.key.as_str(), e.problem.as_str()), (key, "unknown key"), "{e}");
@@ -138,6 +146,16 @@ fn what_is_no_toml_is_told_in_words() {
     for (old, new, part) in [
         ("\"10s\"", "10s # long", "duration = \"10s\""),
         ("warmup", "duration = \"3s\"\nwarmup", "the key `duration` stands twice"),
+        ("warmup", "quue = quue\nwarmup", "x.toml:3: text without quotes\nhint: quue = \"quue\""),
+        ("warmup", "quue\nwarmup", "x.toml:3: a key without a value\nhint: quue = …"),
+        ("\"sack\"", "\"sack\"\necn = True", "allowed: true or false, in small letters"),
+        (
+            "[network]",
+            "[[network]]",
+            "x.toml:4: network: not allowed; allowed: a table\nhint: there is \
+                                     one, in single brackets: [network]",
+        ),
+        ("[network]", "[[measure]]\n[network]", "in single brackets: [measure]"),
     ] {
         let e = with(old, new);
         assert!(e.to_string().contains(part), "{part} in: {e}");
@@ -153,6 +171,12 @@ fn a_wrong_value_is_shown_with_what_is_allowed() {
         ("\"10s\"", "\"10\"", "duration", "20ms"),
         ("\"10s\"", "\"-1s\"", "duration", "a time"),
         ("\"2s\"", "\"10s\"", "warmup", "less than"),
+        (
+            "\"sack\"",
+            "\"sack\"\n[measure]\ninterval = \"11s\"",
+            "measure.interval",
+            "\"11s\": not allowed; allowed: at most the duration of 10s",
+        ),
         ("0.02", "2.0", "queue[0].params.w_q", "0 … 1"),
         ("0.02", "\"often\"", "queue[0].params.w_q", "a number"),
         ("\"red\"", "\"rde\"", "queue[0].aqm", "did you mean `red`?"),

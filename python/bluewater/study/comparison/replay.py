@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bluewater import _core
+from bluewater import _core, text
 from bluewater.errors import InputError
 from bluewater.files import apart
 from bluewater.results import packets
@@ -35,7 +35,7 @@ def on_recording(
     queue: str | None = None,
     settings: Sequence[str] = (),
     journal: Packets | None = None,
-) -> tuple[Result, dict[str, int | str]]:
+) -> tuple[Result, dict[str, int | float | str]]:
     """Runs a discipline on the arrivals of a recording.
 
     Args:
@@ -46,7 +46,8 @@ def on_recording(
         journal: The file for the fate of each packet.
 
     Returns:
-        The run; and the recording's queue, its discipline, and the fate of its packets.
+        The run; and the recording's queue, its discipline, the fate of its packets, the time from
+        the first to the last of them, and the longest time between two, in seconds.
 
     Raises:
         InputError: The file is no recording, or a scenario cannot reproduce its link.
@@ -90,7 +91,34 @@ def on_recording(
         "arrivals": arrived.height,
         "marks": int((arrived["marked"] != "").sum()),
         "drops": int((arrived["fate"] == "dropped").sum()),
+        **_length(arrived["arrived_ns"]),
     }
+
+
+def _length(arrived: pl.Series) -> dict[str, float]:
+    """How long packets arrived, and the longest time without one, in seconds."""
+    gaps = arrived.sort().diff().drop_nulls()
+    return {"length_s": int(gaps.sum()) / 1e9, "gap_s": int(gaps.max() or 0) / 1e9}  # type: ignore[arg-type]
+
+
+def on_length(recorded: Mapping[str, Any]) -> str:
+    """A remark on a recording that is short, or mostly silent; else empty."""
+    length, gap, arrivals = recorded["length_s"], recorded["gap_s"], recorded["arrivals"]
+    if gap > length / 2:
+        return f"no packet arrived for {text.number(gap)} s of {text.number(length)} s"
+    if length < _SHORT_S or arrivals < _FEW:
+        return (
+            f"the recording is short for delays and shares: {arrivals:,} arrivals in "
+            f"{text.number(length)} s"
+        )
+    return ""
+
+
+_SHORT_S = 1
+"""Control loops of disciplines and senders take some round trips to settle."""
+
+_FEW = 1000
+"""A 99th percentile needs ten packets beyond it."""
 
 
 RECORDED = "`bluewater gateway … --record run.arr` makes one"

@@ -3,7 +3,7 @@
 use super::{AboveMax, Lengths, RedConfig};
 use crate::packet::Meta;
 use crate::param::ConfigError;
-use crate::policy::average::Average;
+use crate::policy::average::{Ageing, Average};
 use crate::policy::spacing::{Spacing, p_a, picks};
 use crate::policy::{Arrival, Cx, Env, View};
 use crate::time::Instant;
@@ -22,6 +22,7 @@ pub(crate) struct RedParams {
     lengths: Lengths,
     /// Transmission time of a mean packet in nanoseconds.
     packet_time: f64,
+    idle: Ageing,
     spacing: Spacing,
     pub(crate) ns2_rules: bool,
     /// Whether there are `ns2_rules`, or numbers are drawn ahead.
@@ -47,6 +48,7 @@ impl RedParams {
                 .then(|| 1.0 / f64::from(env.mean_packet)),
             lengths: config.lengths,
             packet_time: env.packet_time(),
+            idle: config.idle,
             spacing: config.spacing,
             ns2_rules: config.ns2_rules,
             otherwise: config.ns2_rules || config.spacing == Spacing::Ahead,
@@ -104,7 +106,7 @@ impl RedCore {
     /// An empty queue on an idle link.
     pub(crate) fn new(params: RedParams, max_p: f64, now: Instant) -> Self {
         let avg = Average::new(params.w_q, params.packet_time, now);
-        let avg = avg.in_whole_packets(params.ns2_rules);
+        let avg = avg.in_whole_packets(params.ns2_rules).ageing(params.idle);
         Self { params, max_p, avg, count: -1.0, drawn: 0.0, crossing: true }
     }
 
