@@ -104,7 +104,7 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 16] = [
+pub const TABLES: [&TableSpec; 17] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
@@ -119,6 +119,7 @@ pub const TABLES: [&TableSpec; 16] = [
     &SLOWDOWNS,
     &CALLS,
     &LINKS,
+    &AUTORATE,
     &SKEW,
     &PERSISTENCE,
 ];
@@ -664,6 +665,31 @@ pub const CALLS: TableSpec = TableSpec {
             "How a call with these packets would sound: R of ITU-T G.107, mean over flows.",
         ),
         real(&["mos"], "1 … 4.4", "The mean opinion score that goes with it."),
+    ],
+};
+
+/// What autorate algorithms see and decide.
+pub const AUTORATE: TableSpec = TableSpec {
+    name: "autorate",
+    row: "a row per step and shaper of an `[[autorate]]`",
+    simulated: true,
+    needs: &[],
+    columns: &[
+        real(&["time_s"], "s", "When the step is made; the columns tell of the time since the one before."),
+        count(&["autorate"], "", "The number of the `[[autorate]]`, from 0."),
+        text(&["way"], "`down` or `up`."),
+        text(&["shaper"], "The shaper's link, as `A->B`."),
+        real(&["rate_bps"], "bit/s", "The shaper's rate."),
+        real(
+            &["capacity_bps"],
+            "bit/s",
+            "What the line could carry: of the other links on the probes' way, the lowest mean rate.",
+        ),
+        real(&["sent_bps"], "bit/s", "What left the shaper."),
+        count(&["backlog_bytes"], "bytes", "What waits in the shaper's queue at the step."),
+        count(&["probes"], "packets", "Probes that came back."),
+        count(&["lost"], "packets", "Probes that are known to be lost: one sent later came back."),
+        real(&["delay_s"], "s", "Mean one-way delay on this way of the probes that came back."),
     ],
 };
 
