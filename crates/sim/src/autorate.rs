@@ -135,9 +135,9 @@ impl Shaper {
         flow: usize,
     ) -> Result<(Self, bool), Complaint> {
         let link = topology.find_link(&spec.link, &format!("{key}.link"))?;
-        let (out, way) = simulation.way_over(flow, link).ok_or_else(|| {
-            Complaint::new(format!("{key}.link"), "a link that the probes cross")
-        })?;
+        let (out, way) = simulation
+            .way_over(flow, link)
+            .ok_or_else(|| Complaint::new(format!("{key}.link"), "a link that the probes cross"))?;
         let others = way.into_iter().filter(|&other| other != link);
         let edges = others.filter_map(|other| topology.links.get(other));
         let line = edges.map(|edge| (edge.rate.bits_per_second(), edge.sending.rates.clone()));
@@ -265,10 +265,13 @@ impl Autorate {
     fn note(&self, seen: &Seen, rows: &mut Table) {
         let from = seen.now - self.period;
         let of = seen.echoes.len();
-        for (shaper, (is_up, way)) in self.shapers.iter().zip([false, true].into_iter().zip(seen.ways)) {
+        for (shaper, (is_up, way)) in
+            self.shapers.iter().zip([false, true].into_iter().zip(seen.ways))
+        {
             let (Some(shaper), Some(way)) = (shaper, way) else { continue };
             let first = is_up == self.up_first;
-            let took = |echo: &Echo| if first { echo.turned - echo.sent } else { echo.back - echo.turned };
+            let took =
+                |echo: &Echo| if first { echo.turned - echo.sent } else { echo.back - echo.turned };
             let delay: u64 = seen.echoes.iter().map(took).sum();
             let mut row = rows.row();
             row.real(Some(seen.now as f64 / 1e9));

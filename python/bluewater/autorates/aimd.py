@@ -9,11 +9,11 @@ code is ours. Of each probe the delay above a slowly rising baseline counts:
 - low load: it returns to the base rate, by a hundredth at a time, and then rests longer.
 
 cake-autorate takes half of a round trip for each way, or one-way delays if its pinger has them.
+``switch_share`` is for Starlink, which assigns satellites anew at 12, 27, 42 and 57 s of each
+minute: from 300 ms before to 700 ms after, the rate is that share of itself, and no probe counts.
 """
 
 from bluewater.autorate import PerWay, duration, flag, integer, number
-
-MS = 1e6
 
 
 class Aimd(PerWay):
@@ -30,12 +30,17 @@ class Aimd(PerWay):
     high = number(0.75, "Share of the rate above which the load is high.", low=0, high=1)
     rest = duration("300ms", "Time between two decreases.")
     decay_rest = duration("1s", "Time between two steps towards the base rate.")
+    switch_at = duration("12s", "Time of Starlink's first step; others follow each 15 s.")
+    switch_share = number(1.0, "Share of the rate around these steps.", low=0.01, high=1)
 
     def begin(self, way, memory):
         memory.rate, memory.baseline, memory.mean = float(way.base), None, 0.0
         memory.recent, memory.lowered, memory.decayed = [], -self.rest, -self.decay_rest
 
     def decide(self, now, way, memory, measured):
+        if self.switch_share < 1 and (now - self.switch_at + 0.3e9) % 15e9 < 1e9:
+            memory.recent = []
+            return max(memory.rate * self.switch_share, way.least)
         delays = way.delays if self.one_way else [p.round_trip / 2 for p in measured.probes]
         for delay in delays:
             if memory.baseline is None:

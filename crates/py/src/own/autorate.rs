@@ -31,8 +31,9 @@ impl Algorithm for Object {
             if up_first { (echo.sent, out, back) } else { (echo.sent, back, out) }
         };
         let echoes: Vec<(u64, u64, u64)> = seen.echoes.iter().map(echo).collect();
-        let ways =
-            seen.ways.map(|way| way.map(|Way { rate, sent, arrived, backlog }| (rate, sent, arrived, backlog)));
+        let ways = seen.ways.map(|way| {
+            way.map(|Way { rate, sent, arrived, backlog }| (rate, sent, arrived, backlog))
+        });
         let (driver, rng) = (&self.driver, &mut self.rng);
         let lost = &seen.lost[..];
         Python::attach(|py| {

@@ -675,7 +675,11 @@ pub const AUTORATE: TableSpec = TableSpec {
     simulated: true,
     needs: &[],
     columns: &[
-        real(&["time_s"], "s", "When the step is made; the columns tell of the time since the one before."),
+        real(
+            &["time_s"],
+            "s",
+            "When the step is made; the columns tell of the time since the one before.",
+        ),
         count(&["autorate"], "", "The number of the `[[autorate]]`, from 0."),
         text(&["way"], "`down` or `up`."),
         text(&["shaper"], "The shaper's link, as `A->B`."),

@@ -55,7 +55,9 @@ impl Echoes {
 
     /// Datagram `number` comes back at `now` (ns): those before it are lost.
     pub(super) fn come_back(&mut self, number: u32, now: u64) {
-        let Some(place) = self.place(number).filter(|place| *place < self.out.len()) else { return };
+        let Some(place) = self.place(number).filter(|place| *place < self.out.len()) else {
+            return;
+        };
         let before = self.out.drain(..=place);
         self.first = number + 1;
         for (echo, is_it) in before.zip((0..=place).map(|n| n == place)) {
