@@ -94,13 +94,14 @@ def test_the_reaction_to_a_step_is_by_the_rules(tmp_path: Path) -> None:
     falls = {"rate": "20mbit", "rate_trace": {"steps": [["0s", "20mbit"], ["5s", "5mbit"],
                                                         ["60s", "5mbit"]]}}  # fmt: skip
     table = line("aimd", falls, period="50ms", params={"one_way": True, "high": 1})
+    table["link"][2]["rate"] = "12mbit"  # the load is below it: the rate rests at its base
     table["traffic"][0] = {
         "name": "bulk", "transport": "cbr", "rate": "10mbit", "packet": "1000B",
         "from": ["net"], "to": ["home"],
     }  # fmt: skip
     seen = steps(bluewater.Scenario(table))
     before = seen.filter(pl.col("time_s") <= 5)
-    assert before["rate_bps"].unique().to_list() == [10e6]
+    assert before["rate_bps"].unique().to_list() == [12e6]
     # Probes leave each 50 ms and are at the line's queue 10 ms later. The third that finds more than
     # the threshold of 30 ms there arrives between 130 and 180 ms after the step and waits as long.
     arrival = next(
@@ -109,7 +110,7 @@ def test_the_reaction_to_a_step_is_by_the_rules(tmp_path: Path) -> None:
     third = arrival + 100
     back = third + (third - 5000) + 5
     due = -(-back // 50) * 50
-    lowered = seen.filter(pl.col("rate_bps") < 10e6)["time_s"].min()
+    lowered = seen.filter(pl.col("rate_bps") < 12e6)["time_s"].min()
     # A row tells of the rate before its step: the first lower one is a period later.
     assert lowered * 1000 == pytest.approx(due + 50, abs=1e-6)
 
@@ -123,7 +124,7 @@ def test_a_step_sees_probes_and_traffic(tmp_path: Path) -> None:
         "        assert first.round_trip == first.up + first.down > 20_000_000, first\n"
         "        assert [p.down for p in measured.probes] == down.delays\n"
         "        assert down.base == 10e6 and down.least == 1e6 and down.most == 40e6\n"
-        "        assert down.load <= 1.001 and down.arrived >= 0\n"
+        "        assert down.load <= 1.2 and down.arrived >= 0\n"
         "        assert measured.oldest is None or measured.oldest < now\n"
         "        return now / 1e9 * 1e6, None\n",
     )
@@ -189,11 +190,12 @@ def test_the_text_of_a_class_is_part_of_the_scenario(tmp_path: Path) -> None:
     assert "PerWay" in bluewater.Scenario(line("pid")).canonical
 
 
-def test_a_class_object_is_an_algorithm() -> None:
-    class Up(autorate.Autorate):
-        def step(self, now: int, measured: Any) -> Any:
-            return 15e6, None
+class Up(autorate.Autorate):
+    def step(self, now: int, measured: Any) -> Any:
+        return 15e6, None
 
+
+def test_a_class_object_is_an_algorithm() -> None:
     table = line()
     table["autorate"][0]["algorithm"] = Up
     assert steps(table)["rate_bps"].to_list()[:3] == [10e6, 15e6, 15e6]
@@ -203,13 +205,13 @@ def test_a_class_object_is_an_algorithm() -> None:
     ("change", "told"),
     [
         ({"algorithm": "aimed"}, "did you mean 'aimd'?"),
-        ({"probes": "prob"}, "did you mean 'probe'?"),
+        ({"probes": "prob"}, "did you mean `probe`?"),
         ({"probes": "bulk"}, "echo = true"),
         ({"period": "10us"}, "autorate[0].period"),
         ({"params": {"speed": 3}}, "autorate[0].params.speed"),
         ({"params": {"window": 0}}, "autorate[0].params.window"),
         ({"down": {"link": "net->isp", "least": "1mbit", "most": "2gbit"}}, "with a [[queue]]"),
-        ({"down": {"link": "box->home", "least": "11mbit", "most": "20mbit"}}, "1kbit … 10Mb/s"),
+        ({"down": {"link": "box->home", "least": "11mbit", "most": "20mbit"}}, "1kbit … 10mbit"),
         ({"down": {"link": "box->home", "least": "1mbit", "most": "9mbit"}}, "down.most"),
         ({"down": {"link": "isp->box", "least": "1mbit", "most": "90mbit"}}, "rate_trace"),
         ({"up": {"link": "box->home", "least": "1mbit", "most": "90mbit"}}, "no other autorate"),

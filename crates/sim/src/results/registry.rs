@@ -799,8 +799,8 @@ mod tests {
             assert_eq!(made[..declared.len()], declared, "{}", spec.name);
             let signals = spec.name == "series" || spec.name == "summary";
             assert!(signals || made.len() == declared.len(), "{}", spec.name);
-            // Signals are of controllers that are brought along, which this run has not got.
-            let brought = spec.name == CONTROL_SIGNALS.name;
+            // Of controllers and algorithms that are brought along, which this run has not got.
+            let brought = [CONTROL_SIGNALS.name, AUTORATE.name].contains(&spec.name);
             assert!(table.columns().all(|(_, c)| (c.len() > 0) != brought), "{}", spec.name);
         }
         // What a table needs is what it has no rows without.
@@ -808,7 +808,8 @@ mod tests {
         let scenario = crate::capture::scenario(unmeasured, "x").unwrap();
         for (spec, table) in Run::new(scenario, unmeasured, "x").unwrap().finish().tables() {
             let empty = table.columns().all(|(_, c)| c.len() == 0);
-            assert_eq!(empty, !spec.needs.is_empty(), "{}", spec.name);
+            let brought = spec.name == AUTORATE.name;
+            assert_eq!(empty, brought || !spec.needs.is_empty(), "{}", spec.name);
         }
         let names: Vec<_> = outcome.tables().map(|(spec, _)| spec.name).skip(1).collect();
         let simulated: Vec<_> = TABLES.iter().filter(|t| t.simulated).map(|t| t.name).collect();
