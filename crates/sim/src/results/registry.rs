@@ -681,7 +681,7 @@ pub const AUTORATE: TableSpec = TableSpec {
             "When the step is made; the columns tell of the time since the one before.",
         ),
         count(&["autorate"], "", "The number of the `[[autorate]]`, from 0."),
-        text(&["way"], "`down` or `up`."),
+        text(&["direction"], "`down` or `up`."),
         text(&["shaper"], "The shaper's link, as `A->B`."),
         real(&["rate_bps"], "bit/s", "The shaper's rate."),
         real(
