@@ -102,8 +102,8 @@ def test_the_reaction_to_a_step_is_by_the_rules(tmp_path: Path) -> None:
     seen = steps(bluewater.Scenario(table))
     before = seen.filter(pl.col("time_s") <= 5)
     assert before["rate_bps"].unique().to_list() == [12e6]
-    # Probes leave each 50 ms and are at the line's queue 10 ms later. The third that finds more than
-    # the threshold of 30 ms there arrives between 130 and 180 ms after the step and waits as long.
+    # Probes leave each 50 ms and are at the line's queue 10 ms later. The third that finds more
+    # than the threshold of 30 ms there arrives 130 to 180 ms after the step and waits as long.
     arrival = next(
         at for at in range(5000 - 50 + 10, 6000, 50) if at - 5000 > 30 and at + 100 > 5130
     )

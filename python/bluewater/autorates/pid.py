@@ -1,8 +1,8 @@
 """A PID controller that holds the one-way delay at a target above its least value.
 
-The error is the target minus the delay of the last step, in units of the target, at most 1 either
-way up and ``5`` down. The rate changes by a factor, so that it behaves alike on slow and fast lines:
-with the rate r and the error e of step k
+The error is the target minus the delay of the last step, in units of the target, at most 1
+up and 5 down. The rate changes by a factor, so that it behaves alike on slow and fast lines: with
+the rate r and the error e of step k
 
     r := r · (1 + kp · (e_k - e_(k-1)) + ki · e_k + kd · (e_k - 2 · e_(k-1) + e_(k-2)))
 
