@@ -310,6 +310,8 @@ _SECTIONS = [
     ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),
     ("EventSpec", "`[[event]]`: what changes when a flow enters a phase"),
     ("When", "`when` of an event"),
+    ("AutorateSpec", "`[[autorate]]`: what sets the rates of shapers"),
+    ("ShaperSpec", "`down` and `up` of an autorate: a shaper"),
     ("Measure", "`[measure]`: what is sampled"),
 ]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs", "bbr")
+SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs", "bbr", "autorate")
 VERDICTS = {
     "reproduced": "hold",
     "reproduced under a stated reading": "under a stated reading",

@@ -1,7 +1,8 @@
 """Users' classes in Python: their declarations, their source text, their errors.
 
-There are two kinds: queue disciplines (:class:`bluewater.aqm.Aqm`) and congestion controllers
-(:class:`bluewater.control.Controller`).
+There are three kinds: queue disciplines (:class:`bluewater.aqm.Aqm`), congestion controllers
+(:class:`bluewater.control.Controller`) and autorate algorithms
+(:class:`bluewater.autorate.Autorate`).
 """
 
 from __future__ import annotations
@@ -139,10 +140,10 @@ def _text(end: float | None) -> str | None:
 
 
 class Own:
-    """Common base of :class:`Aqm` and :class:`Controller`, and so of every user's class."""
+    """Common base of every user's class."""
 
     role: ClassVar[str]
-    """The key that names it in a scenario: ``aqm`` or ``transport``."""
+    """The key that names it in a scenario: one of :data:`PLACES`."""
     methods: ClassVar[Mapping[str, tuple[str, ...]]]
     """The methods that the core calls, with their arguments."""
     shown: ClassVar[tuple[str, ...]]
@@ -160,7 +161,15 @@ class OwnError(InputError):
     """A method of a user's class failed; ``cause`` is its exception, ``hint`` its place."""
 
 
-_BASES = {"aqm": ("bluewater.aqm", "Aqm"), "transport": ("bluewater.control", "Controller")}
+_BASES = {
+    "aqm": ("bluewater.aqm", "Aqm"),
+    "transport": ("bluewater.control", "Controller"),
+    "algorithm": ("bluewater.autorate", "Autorate"),
+}
+PLACES = {"aqm": "queue", "transport": "traffic", "algorithm": "autorate"}
+"""The keys of a scenario that name classes, each with the list whose entries have it."""
+_BUILT_IN = Path(__file__).parent / "autorates"
+"""The folder of the autorate algorithms that come with Bluewater."""
 
 
 def base(role: str) -> type[Own]:
@@ -203,7 +212,7 @@ def contained(code: str, file: str, role: str, folder: Path) -> str:
 
 
 def role_of(code: str, file: str, name: str) -> str:
-    """The scenario's key for the class ``name`` of a file: ``aqm`` or ``transport``."""
+    """The scenario's key for the class ``name`` of a file."""
     cls = _space(code, file, "aqm").get(name)
     return cls.role if isinstance(cls, type) and issubclass(cls, Own) else "aqm"
 
@@ -349,6 +358,22 @@ def made(code: str, file: str, name: str, settings: Mapping[str, str], role: str
         return object_
 
     return make
+
+
+def built_ins() -> list[str]:
+    """The names of the autorate algorithms that come with Bluewater."""
+    return sorted(path.stem for path in _BUILT_IN.glob("*.py"))
+
+
+def built_in(name: str) -> tuple[str, str]:
+    """Such an algorithm as ``python:FILE:CLASS``, and the text of its file.
+
+    The class has the name of the file, each word with a capital.
+    """
+    if name not in built_ins():
+        raise unknown("algorithm", name, built_ins(), key="algorithm")
+    cls = name.title().replace("_", "")
+    return f"{LANGUAGE}{name}.py:{cls}", (_BUILT_IN / f"{name}.py").read_text(encoding="utf-8")
 
 
 def _values(cls: type[Own], settings: Mapping[str, str]) -> list[tuple[str, Any, str]]:
@@ -499,7 +524,7 @@ def named(table: Mapping[str, Any]) -> Mapping[str, Any]:
     """Replaces class objects in a scenario's table by their names and texts."""
     changed = {
         each: [_written(part, role) for part in table[each]]
-        for each, role in (("queue", "aqm"), ("traffic", "transport"))
+        for role, each in PLACES.items()
         if isinstance(table.get(each), list)
     }
     return {**table, **changed}
@@ -516,7 +541,7 @@ def with_texts(text: str, origin: str) -> str:
     except (ValueError, RecursionError):
         return text
     changed = False
-    for each, role in (("queue", "aqm"), ("traffic", "transport")):
+    for role, each in PLACES.items():
         for part in table.get(each, ()) if isinstance(table.get(each), list) else ():
             file, _, _ = str(part.get(role, "")).removeprefix(LANGUAGE).rpartition(":")
             code = part.get("code")

@@ -16,7 +16,7 @@ from bluewater.files import parse_table, read_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MODELS = ("cellular", "leo", "wifi", "fade")
+MODELS = ("cellular", "leo", "wifi", "fade", "shared")
 FORMS = ("csv", "mahimahi")
 _NUMBER = re.compile(r"-?[0-9]+\.[0-9]*|-[0-9]+")
 """What stands in place of whole milliseconds."""

@@ -432,7 +432,7 @@ def test_every_row_of_the_table_of_l4s_has_a_claim(name: str) -> None:
 
 def test_suites_are_made_by_name_alone() -> None:
     apart = set(experiment.suites())
-    assert apart == {"bbr", "bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
+    assert apart == {"autorate", "bbr", "bufferbloat", "l4s", "media", "rfc7928", "rfcs"}
     assert {each.id.partition("/")[0] for each in experiment.select(None)}.isdisjoint(apart)
     suite = ("asymmetric", "fairness", "shared", "slow", "steps", "tunnel", "variable")
     assert [each.id for each in experiment.select("HM20")] == [f"l4s/{name}" for name in suite]

@@ -43,7 +43,8 @@ impl Prepared {
         let captures = captures(&scenario);
         let slice = scenario.duration.0 / SLICES;
         let attached = scenario.queue.iter().any(|queue| queue.code.is_some())
-            || scenario.traffic.iter().any(|group| group.class().is_some());
+            || scenario.traffic.iter().any(|group| group.class().is_some())
+            || !scenario.autorate.is_empty();
         let run = py.detach(|| Run::new(scenario, text, origin)).map_err(checked)?;
         Ok(Self { run: Mutex::new(Some(run)), canonical, captures, slice, attached })
     }

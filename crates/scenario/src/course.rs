@@ -353,12 +353,16 @@ pub enum Model {
     /// Away and back: the rate falls with time t as (1 + 10 t / half the length)⁻², and rises again
     /// as it fell; in steps of 100 ms.
     Fade,
+    /// Others share the link: each second one more comes with probability 1/4, and each goes with 1/8. With n
+    /// of them the rate is 2 / (1 + n) of that without any, at most all of it.
+    Shared,
 }
 
 impl Model {
     /// By its name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Cellular, Self::Leo, Self::Wifi, Self::Fade].into_iter().find(|m| m.name() == name)
+        let all = [Self::Cellular, Self::Leo, Self::Wifi, Self::Fade, Self::Shared];
+        all.into_iter().find(|model| model.name() == name)
     }
 
     /// What it is called.
@@ -368,6 +372,7 @@ impl Model {
             Self::Leo => "leo",
             Self::Wifi => "wifi",
             Self::Fade => "fade",
+            Self::Shared => "shared",
         }
     }
 
@@ -387,7 +392,7 @@ impl Model {
     fn weights(self, end: u64, seed: u64) -> Vec<(u64, u64)> {
         let mut rng = Rng::new(seed, 0x30 << 56 | self as u64);
         let mut weights: Vec<(u64, u64)> = Vec::new();
-        let (mut at, mut level) = (0, 5usize);
+        let (mut at, mut level) = (0, if self == Self::Shared { 2 } else { 5usize });
         while at < end {
             let (lasts, weight) = match self {
                 Self::Cellular => {
@@ -411,6 +416,11 @@ impl Model {
                     at += burst;
                     let silence = -libm::log(1.0 - rng.uniform()) * 5.0;
                     (MS + (silence * MS as f64) as u64, 0)
+                }
+                Self::Shared => {
+                    level -= (0..level).filter(|_| rng.below(8) == 0).count();
+                    level += usize::from(rng.below(4) == 0);
+                    (1000 * MS, 2_000_000 / (1 + level.max(1) as u64))
                 }
                 Self::Fade => {
                     let half = end as f64 / 2.0;
@@ -549,8 +559,8 @@ mod tests {
         }
 
         #[test]
-        fn models_have_the_mean_asked_for(which in 0usize..4, seed: u64, mbit in 1u64..1000) {
-            let model = Model::named(["cellular", "leo", "wifi", "fade"][which]).unwrap();
+        fn models_have_the_mean_asked_for(which in 0usize..5, seed: u64, mbit in 1u64..1000) {
+            let model = Model::named(["cellular", "leo", "wifi", "fade", "shared"][which]).unwrap();
             let (asked, length) = (Rate::from_mbit(mbit), Duration::from_secs(60));
             let rates = model.make(asked, length, seed);
             prop_assert_eq!(rates.period(), Some(length.as_nanos()));
@@ -563,7 +573,7 @@ mod tests {
     /// Pinned, so that a trace that somebody made can be made again.
     #[test]
     fn models_are_pinned() {
-        let sums = ["cellular", "leo", "wifi", "fade"].map(|name| {
+        let sums = ["cellular", "leo", "wifi", "fade", "shared"].map(|name| {
             let model = Model::named(name).unwrap();
             let rates = model.make(Rate::from_mbit(10), Duration::from_secs(60), 1);
             let mix =
@@ -575,6 +585,7 @@ mod tests {
             8_809_383_579_323_425_525,
             12_231_724_661_423_656_656,
             7_885_188_424_196_273_110,
+            7_782_837_035_801_576_884,
         ];
         assert_eq!(sums, pinned);
     }

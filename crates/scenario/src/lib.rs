@@ -2,6 +2,7 @@
 //! allowed, and a hint.
 
 pub mod arrivals;
+pub mod autorate;
 pub mod classes;
 pub mod course;
 mod defaults;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
 use arrivals::Files;
+use autorate::AutorateSpec;
 use defaults::zero;
 use error::Complaint;
 pub use error::ScenarioError;
@@ -79,6 +81,9 @@ pub struct Scenario {
     /// What changes when a congestion controller enters a phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event: Vec<EventSpec>,
+    /// What sets the rates of shapers during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub autorate: Vec<AutorateSpec>,
     /// What is sampled.
     #[serde(default)]
     pub measure: Measure,
@@ -112,7 +117,7 @@ pub struct Measure {
 }
 
 /// Samples of a series that fit in memory.
-const MAX_SAMPLES: u64 = 10_000_000;
+pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 
 fn default_seed() -> u64 {
     1
@@ -126,6 +131,7 @@ fn places() -> meant::Places {
         ("[[switch]]", keys_of::<SwitchSpec>().0),
         ("[[traffic]]", keys_of_traffic()),
         ("[[event]]", keys_of::<EventSpec>().0),
+        ("[[autorate]]", keys_of::<AutorateSpec>().0),
         ("[measure]", keys_of::<Measure>().0),
         ("[[link]]", keys_of::<LinkSpec>().0),
         ("the file, before the first [table]", keys_of::<Scenario>().0),
@@ -226,6 +232,9 @@ impl Scenario {
         for (i, event) in self.event.iter_mut().enumerate() {
             event.resolve(i, &mut self.link, &self.traffic)?;
         }
+        for (i, autorate) in self.autorate.iter_mut().enumerate() {
+            autorate.resolve(i, files)?;
+        }
         let topology = self.topology()?;
         self.network.fill_in();
         self.queue = expand_queues(self.queue, &topology)?;
@@ -234,6 +243,11 @@ impl Scenario {
         self.traffic = groups;
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
+        }
+        let mut governed = Vec::new();
+        for (i, autorate) in self.autorate.iter_mut().enumerate() {
+            let parts = (&topology, &self.queue[..], &self.traffic[..]);
+            autorate.check(i, self.duration.0, parts, &mut governed)?;
         }
         if self.queue.is_empty() {
             return Err(Complaint::new("queue", "at least one managed queue").hint(

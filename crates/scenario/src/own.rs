@@ -25,6 +25,8 @@ pub enum Role {
     Aqm,
     /// It controls the congestion of a connection.
     Controller,
+    /// It sets the rates of shapers.
+    Autorate,
 }
 
 impl Role {
@@ -33,6 +35,7 @@ impl Role {
         match self {
             Self::Aqm => "aqm",
             Self::Controller => "transport",
+            Self::Autorate => "algorithm",
         }
     }
 }
@@ -50,8 +53,8 @@ pub struct Class<'a> {
     pub code: &'a str,
 }
 
-/// A host that runs classes. The keys in its complaints are those of a queue or a group of traffic: `aqm` or
-/// `transport`, `params.KEY`.
+/// A host that runs classes. The keys in its complaints are those of a queue, a group of traffic or an autorate:
+/// [`Role::key`], `params.KEY`.
 pub trait Own: Sync {
     /// All parameters with `settings` over the defaults, as canonical text.
     ///
@@ -62,6 +65,13 @@ pub trait Own: Sync {
         class: Class<'_>,
         settings: &[(&str, &str)],
     ) -> Result<Vec<(String, String)>, Complaint>;
+
+    /// The class of an autorate algorithm that comes with the host, as `python:FILE:CLASS`, and the text of its
+    /// file.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    fn built_in(&self, name: &str) -> Result<(String, String), Complaint>;
 
     /// An object of a class that advises a queue, at rest.
     ///

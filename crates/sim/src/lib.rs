@@ -11,6 +11,7 @@
 //! | [`transport`] | how data is carried: a folder a transport |
 //! | [`app`] | what is carried |
 //! | [`simulation`] | the loop |
+//! | [`autorate`] | algorithms that set the rates of shapers, brought along |
 //! | [`control`] | congestion controllers that are brought along |
 //! | [`stack`] | protocol stacks that are brought along |
 //! | [`capture`], `graphml` | the captures and graphs that a scenario names |
@@ -18,6 +19,7 @@
 //! | `setup`, [`run`], [`results`] | from a scenario to its results |
 
 pub mod app;
+pub mod autorate;
 pub mod capture;
 pub mod control;
 mod event;

@@ -46,10 +46,17 @@ enum Stream {
     Route = 7,
     /// The pairs of nodes of a group with a pattern.
     Pattern = 8,
+    /// An algorithm that sets the rates of shapers.
+    Autorate = 9,
 }
 
 fn stream(seed: u64, user: Stream, number: usize) -> Rng {
     Rng::new(seed, (user as u64) << 56 | number as u64)
+}
+
+/// The stream of random numbers of autorate algorithm `number`.
+pub(crate) fn autorate_stream(seed: u64, number: usize) -> Rng {
+    stream(seed, Stream::Autorate, number)
 }
 
 /// What queues take for the identity of each flow, if that is not its number: the k-th flows of all
@@ -92,8 +99,6 @@ pub(crate) fn links(
 ) -> Result<(Vec<Link>, Vec<Option<u32>>), Complaint> {
     let traffic = &scenario.traffic;
     let flows = traffic.iter().map(|t| t.group.flows as usize * usize::from(t.slots())).sum();
-    let first = traffic.first().and_then(|spec| spec.group.packet_bytes());
-    let mean_packet = first.unwrap_or(1000).into();
     let mut specs = vec![None; topology.links.len()];
     managed.iter().zip(scenario.queue.iter().enumerate()).for_each(|(&link, spec)| {
         specs[link].get_or_insert(spec);
@@ -102,7 +107,7 @@ pub(crate) fn links(
     let mut links = Vec::with_capacity(specs.len());
     for (link, spec) in specs.into_iter().enumerate() {
         let spec = spec.map(|(i, spec)| Wanted { i, spec, gated: gated.contains(&link) });
-        links.push(build_link(topology, link, spec, scenario.seed, mean_packet, flows)?);
+        links.push(build_link(scenario, topology, link, spec, flows)?);
     }
     let (impairing, wires) = wires(topology, scenario.seed, links.len());
     links.extend(impairing);
@@ -118,11 +123,10 @@ struct Wanted<'a> {
 
 /// The first queue counts the packets of each of `flows` flows: the table of flows has them.
 fn build_link(
+    scenario: &Scenario,
     topology: &Topology,
     link: usize,
     queue: Option<Wanted<'_>>,
-    seed: u64,
-    mean_packet: u32,
     flows: usize,
 ) -> Result<Link, Complaint> {
     let edge = &topology.links[link];
@@ -130,21 +134,46 @@ fn build_link(
     let Some(Wanted { i, spec, gated }) = queue else {
         return Ok(Link::plain(edge.rate, delay).with(&edge.sending));
     };
-    let limit = spec
-        .limit(topology, link)
-        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
-    let env = Env {
-        now: Instant::ZERO,
-        limit,
-        rate: edge.rate,
-        mean_packet,
-        framing: edge.sending.framing,
-    };
-    let mut rng = stream(seed, Stream::Queue, link);
+    let env = env(scenario, topology, link, i, spec)?;
+    let mut rng = stream(scenario.seed, Stream::Queue, link);
     let queue = spec.build(i, &env, &edge.sending, &mut rng)?;
     let queue = if gated { queue.gated() } else { queue };
     let counted = if i == 0 { flows } else { 0 };
     Ok(Link::managed(edge.rate, delay, queue, rng, counted).with(&edge.sending))
+}
+
+/// What queue number `i` of the scenario, on `link`, knows when it is built.
+fn env(
+    scenario: &Scenario,
+    topology: &Topology,
+    link: usize,
+    i: usize,
+    spec: &QueueSpec,
+) -> Result<Env, Complaint> {
+    let limit = spec
+        .limit(topology, link)
+        .map_err(|allowed| Complaint::new(format!("queue[{i}].buffer"), allowed))?;
+    let edge = &topology.links[link];
+    let first = scenario.traffic.first().and_then(|spec| spec.group.packet_bytes());
+    Ok(Env {
+        now: Instant::ZERO,
+        limit,
+        rate: edge.rate,
+        mean_packet: first.unwrap_or(1000).into(),
+        framing: edge.sending.framing,
+    })
+}
+
+/// The same of the queue on `link`.
+pub(crate) fn env_of(
+    scenario: &Scenario,
+    topology: &Topology,
+    link: usize,
+) -> Result<Env, Complaint> {
+    let managed = scenario.managed(topology)?;
+    let none = || Complaint::new("queue", format!("one on {}", topology.link_name(link)));
+    let i = managed.iter().position(|&other| other == link).ok_or_else(none)?;
+    env(scenario, topology, link, i, &scenario.queue[i])
 }
 
 /// The wires of all links that impair packets, as further links, numbered from `from` on; and of each
@@ -272,7 +301,14 @@ fn highest_rates(scenario: &Scenario, topology: &Topology) -> Vec<u64> {
         Some(rates) => rates.steps().iter().map(|step| step.1).max().unwrap_or(0),
         None => edge.rate.bits_per_second(),
     };
-    topology.links.iter().map(|edge| highest(edge).max(changed)).collect()
+    let mut rates: Vec<u64> =
+        topology.links.iter().map(|edge| highest(edge).max(changed)).collect();
+    for shaper in scenario.autorate.iter().flat_map(|autorate| autorate.shapers()).flatten() {
+        if let Ok(link) = topology.find_link(&shaper.link, "") {
+            rates[link] = rates[link].max(shaper.most.0.bits_per_second());
+        }
+    }
+    rates
 }
 
 /// Refuses group `g` if a flow of it could send more packets until `end` (ns) than have numbers, over paths

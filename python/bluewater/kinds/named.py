@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater.files import check
-from bluewater.own import LANGUAGE, split
+from bluewater.own import LANGUAGE, PLACES, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ def check_files(table: Mapping[str, Any], origin: str) -> None:
         last = key.rpartition(".")[2]
         if last in _KEYS:
             check(folder / value, key=key)
-        elif last in ("aqm", "transport") and _OWN.match(value):
+        elif last in PLACES and _OWN.match(value):
             check(folder / split(value, key)[0], key=key)
 
 

@@ -143,6 +143,7 @@ class Result:
     slowdowns = _table("slowdowns")
     calls = _table("calls")
     links = _table("links")
+    autorate = _table("autorate")
     skew = _table("skew")
     persistence = _table("persistence")
 

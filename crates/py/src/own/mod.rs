@@ -1,10 +1,11 @@
 //! Algorithms that are classes in Python: their objects asked at each event; congestion controllers
-//! that are such are in [`control`].
+//! that are such are in [`control`], autorate algorithms in [`autorate`].
 //!
 //! What a class declares is read by `bluewater.own`; here its methods are called, and what they give
 //! is checked. A method that raises, or gives what no decision is, ends the run: from then on the
 //! queue is a plain one, and [`failure`] says why when the slice of the run is over.
 
+mod autorate;
 pub(crate) mod control;
 mod program;
 
@@ -504,6 +505,7 @@ struct Classes;
 pub(crate) fn provide() {
     own::provide(&Classes);
     sim::control::provide(&Classes);
+    sim::autorate::provide(&Classes);
 }
 
 impl own::Own for Classes {
@@ -518,6 +520,15 @@ impl own::Own for Classes {
                 py.import(MODULE)?.call_method1("canonical", args)?.extract()
             };
             call().map_err(|error| complaint(py, &error, class.role))
+        })
+    }
+
+    fn built_in(&self, name: &str) -> Result<(String, String), Complaint> {
+        Python::attach(|py| {
+            let call = || -> PyResult<(String, String)> {
+                py.import(MODULE)?.call_method1("built_in", (name,))?.extract()
+            };
+            call().map_err(|error| complaint(py, &error, Role::Autorate))
         })
     }
 

@@ -3,7 +3,7 @@
 //! A managed queue needs no event for its departures ([`link::server`]). How packets go from link to
 //! link: [`crate::network`].
 
-use aqm::{AnyQdisc, Duration, Qdisc, Rate, Rng, Visitor};
+use aqm::{AnyQdisc, Duration, Env, Qdisc, Rate, Rng, Visitor};
 use link::{DecisionHash, Impair, QueueStats, QueueSummary, Sending, Server};
 
 use super::identity::Identities;
@@ -179,6 +179,11 @@ impl Managed {
         self.queue.close(closed);
     }
 
+    /// The link has another rate, which the queue hears of.
+    pub(super) fn rate_changed(&mut self, env: &Env) {
+        self.queue.rate_changed(env);
+    }
+
     /// When the next packet is sent if none arrives meanwhile, ns.
     #[inline]
     pub(crate) fn next_departure(&self) -> u64 {
@@ -235,7 +240,7 @@ impl Managed {
 mod tests {
     use super::*;
     use crate::network::{END, Event, Network};
-    use aqm::{Env, Limit};
+    use aqm::Limit;
 
     /// Later than anything happens.
     const LATE: u64 = u64::MAX >> 8;

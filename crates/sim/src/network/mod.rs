@@ -25,7 +25,7 @@ mod path;
 mod stage;
 mod wires;
 
-use aqm::{Framing, Rate};
+use aqm::{Env, Framing, Rate};
 use link::{DecisionHash, Impair, NEVER, Sending};
 
 use crate::event::{EventList, Timetable};
@@ -478,6 +478,18 @@ impl Network {
     pub(crate) fn change_rate(&mut self, link: usize, rate: Rate, framing: Framing) {
         let sending = Sending { rates: None, framing };
         self.wires.lines[link].transmitter.change_rate(rate, &sending);
+    }
+
+    /// A link with a managed queue sends at the rate of `env` from now on, and its queue knows it. Only if links
+    /// are not folded.
+    pub(crate) fn shape(&mut self, link: usize, env: &Env) {
+        self.change_rate(link, env.rate, env.framing);
+        self.queues[link].iter_mut().for_each(|queue| queue.rate_changed(env));
+    }
+
+    /// The links of a path.
+    pub(crate) fn links_of(&self, path: u32) -> impl Iterator<Item = usize> {
+        self.wires.links_of(path)
     }
 
     /// The wire of a link, if it may change.

@@ -104,7 +104,7 @@ const fn text(names: &'static [&'static str], doc: &'static str) -> ColumnSpec {
 }
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 16] = [
+pub const TABLES: [&TableSpec; 17] = [
     &QUEUES,
     &FLOWS,
     &SERIES,
@@ -119,6 +119,7 @@ pub const TABLES: [&TableSpec; 16] = [
     &SLOWDOWNS,
     &CALLS,
     &LINKS,
+    &AUTORATE,
     &SKEW,
     &PERSISTENCE,
 ];
@@ -667,6 +668,35 @@ pub const CALLS: TableSpec = TableSpec {
     ],
 };
 
+/// What autorate algorithms see and decide.
+pub const AUTORATE: TableSpec = TableSpec {
+    name: "autorate",
+    row: "a row per step and shaper of an `[[autorate]]`",
+    simulated: true,
+    needs: &[],
+    columns: &[
+        real(
+            &["time_s"],
+            "s",
+            "When the step is made; the columns tell of the time since the one before.",
+        ),
+        count(&["autorate"], "", "The number of the `[[autorate]]`, from 0."),
+        text(&["direction"], "`down` or `up`."),
+        text(&["shaper"], "The shaper's link, as `A->B`."),
+        real(&["rate_bps"], "bit/s", "The shaper's rate."),
+        real(
+            &["capacity_bps"],
+            "bit/s",
+            "What the line could carry: of the other links on the probes' way, the lowest mean rate.",
+        ),
+        real(&["sent_bps"], "bit/s", "What left the shaper."),
+        count(&["backlog_bytes"], "bytes", "What waits in the shaper's queue at the step."),
+        count(&["probes"], "packets", "Probes that came back."),
+        count(&["lost"], "packets", "Probes that are known to be lost: one sent later came back."),
+        real(&["delay_s"], "s", "Mean one-way delay on this way of the probes that came back."),
+    ],
+};
+
 /// What links that vary could carry, and what became of packets on their wires.
 pub const LINKS: TableSpec = TableSpec {
     name: "links",
@@ -769,8 +799,8 @@ mod tests {
             assert_eq!(made[..declared.len()], declared, "{}", spec.name);
             let signals = spec.name == "series" || spec.name == "summary";
             assert!(signals || made.len() == declared.len(), "{}", spec.name);
-            // Signals are of controllers that are brought along, which this run has not got.
-            let brought = spec.name == CONTROL_SIGNALS.name;
+            // Of controllers and algorithms that are brought along, which this run has not got.
+            let brought = [CONTROL_SIGNALS.name, AUTORATE.name].contains(&spec.name);
             assert!(table.columns().all(|(_, c)| (c.len() > 0) != brought), "{}", spec.name);
         }
         // What a table needs is what it has no rows without.
@@ -778,7 +808,8 @@ mod tests {
         let scenario = crate::capture::scenario(unmeasured, "x").unwrap();
         for (spec, table) in Run::new(scenario, unmeasured, "x").unwrap().finish().tables() {
             let empty = table.columns().all(|(_, c)| c.len() == 0);
-            assert_eq!(empty, !spec.needs.is_empty(), "{}", spec.name);
+            let brought = spec.name == AUTORATE.name;
+            assert_eq!(empty, brought || !spec.needs.is_empty(), "{}", spec.name);
         }
         let names: Vec<_> = outcome.tables().map(|(spec, _)| spec.name).skip(1).collect();
         let simulated: Vec<_> = TABLES.iter().filter(|t| t.simulated).map(|t| t.name).collect();

@@ -7,6 +7,7 @@ use scenario::error::Complaint;
 use scenario::switch;
 use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
 
+use crate::autorate::{self, Autorate};
 use crate::control::{Held, Setting};
 use crate::network::Pool;
 use crate::network::{Identities, Managed};
@@ -39,6 +40,9 @@ pub struct Run {
     by_flow: FlowSeries,
     /// Of groups whose controllers are brought along.
     settings: Vec<Setting>,
+    autorates: Vec<Autorate>,
+    /// What their steps saw.
+    steps: Table,
 }
 
 /// Everything that a run gives.
@@ -74,6 +78,8 @@ pub struct Outcome {
     pub calls: Table,
     /// A row a link that varies or impairs packets.
     pub links: Table,
+    /// A row a step and shaper of an autorate.
+    pub autorate: Table,
     /// What controllers that are brought along decided out of bounds, in the whole run.
     pub held: Vec<Held>,
     /// Connections that ended before their data did: flow, when (ns), why.
@@ -103,6 +109,7 @@ impl Outcome {
             (&registry::SLOWDOWNS, &self.slowdowns),
             (&registry::CALLS, &self.calls),
             (&registry::LINKS, &self.links),
+            (&registry::AUTORATE, &self.autorate),
         ]
         .into_iter()
     }
@@ -166,6 +173,11 @@ impl Run {
             let watch = Watch::new(groups, &group_of, scenario.measure.control);
             simulation.watch(watch, waiting(&scenario, &topology, &group_of));
         }
+        let autorates = Autorate::all(&scenario, &topology, &group_of, &mut simulation)?;
+        if !autorates.is_empty() {
+            // What is known of a packet as it enters a folded link would not hold.
+            simulation.set_folding(false);
+        }
         let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
         if let Some(identities) = identities(&scenario.traffic, labels) {
             simulation.identify(&Identities::Flows(identities.into(), washed));
@@ -186,6 +198,8 @@ impl Run {
             by_group,
             by_flow,
             settings,
+            autorates,
+            steps: autorate::rows(),
             scenario,
         })
     }
@@ -233,7 +247,8 @@ impl Run {
         while self.now < target {
             let sample = self.interval.map_or(u64::MAX, |i| (self.samples + 1).saturating_mul(i));
             let warmup = if self.measuring { u64::MAX } else { self.warmup };
-            let next = target.min(sample).min(warmup);
+            let step = self.autorates.iter().map(|autorate| autorate.next).min();
+            let next = target.min(sample).min(warmup).min(step.unwrap_or(u64::MAX));
             self.simulation.advance(next);
             self.now = next;
             if next == warmup {
@@ -248,6 +263,9 @@ impl Run {
                 if self.scenario.measure.flows {
                     self.by_flow.sample(next, &self.groups, &self.simulation);
                 }
+            }
+            for autorate in self.autorates.iter_mut().filter(|autorate| autorate.next == next) {
+                autorate.step(next, &mut self.simulation, &mut self.steps);
             }
         }
         self.now < self.end
@@ -300,6 +318,7 @@ impl Run {
             slowdowns,
             calls,
             links,
+            autorate: self.steps,
             held: self.settings.iter().flat_map(Setting::held).collect(),
             broken: self.simulation.broken(),
             scenario: self.scenario.to_toml(),

@@ -8,6 +8,7 @@ pub(crate) mod events;
 mod flow;
 mod web;
 
+use aqm::Env;
 use link::memory::{fetch_ahead, room_for};
 use link::{DecisionHash, NEVER};
 
@@ -21,6 +22,7 @@ use crate::results::journal::Selection;
 use crate::results::one_way::OneWay;
 use crate::results::table::Table;
 use crate::results::transfers::Transfers;
+use crate::transport::cbr::Echoes;
 use crate::transport::{After, Ends, FlowReport, FlowSetup, Group, Port, SendTiming};
 use crate::watch::Watch;
 use events::{Events, Waiting};
@@ -273,6 +275,30 @@ impl Simulation {
     /// What was measured of the datagrams of flow `i`.
     pub fn one_way(&self, i: usize) -> Option<&OneWay> {
         self.flows[i].ends.one_way()
+    }
+
+    /// What is known of the datagrams of flow `i` that the far end sends back, where it does.
+    pub(crate) fn echoes(&mut self, i: usize) -> Option<&mut Echoes> {
+        self.flows[i].ends.echoes()
+    }
+
+    /// From now on somebody takes the news of the echoes of flow `i`. Only at time 0.
+    pub(crate) fn hear_echoes(&mut self, i: usize) {
+        self.echoes(i).into_iter().for_each(|echoes| echoes.heard = true);
+    }
+
+    /// The links of the way of flow `i` that crosses `link`, and whether it is the way out.
+    pub(crate) fn way_over(&self, i: usize, link: usize) -> Option<(bool, Vec<usize>)> {
+        let seat = &self.flows[i].seat;
+        let ways = [(true, seat.out), (false, seat.back)];
+        let (out, path) = ways.into_iter().find(|(_, path)| self.network.crosses(*path, link))?;
+        Some((out, self.network.links_of(path).collect()))
+    }
+
+    /// A link with a managed queue sends at the rate of `env` from now on, and its queue knows it. Only if links
+    /// are not folded.
+    pub(crate) fn shape(&mut self, link: usize, env: &Env) {
+        self.network.shape(link, env);
     }
 
     /// How many flows there are.

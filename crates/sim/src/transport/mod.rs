@@ -122,6 +122,11 @@ pub(crate) trait EndPoints {
         None
     }
 
+    /// What is known of datagrams that the far end sends back, where it does.
+    fn echoes(&mut self) -> Option<&mut cbr::Echoes> {
+        None
+    }
+
     /// The congestion window, packets, where there is one.
     fn window(&self, _: &Self::Options) -> Option<f64> {
         None
@@ -309,6 +314,10 @@ macro_rules! transports {
 
             pub(crate) fn one_way(&self) -> Option<&OneWay> {
                 match self { $(Self::$name(ends) => ends.one_way(),)* }
+            }
+
+            pub(crate) fn echoes(&mut self) -> Option<&mut cbr::Echoes> {
+                match self { $(Self::$name(ends) => ends.echoes(),)* }
             }
 
             pub(crate) fn window(&self, transport: &Transport) -> Option<f64> {

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError, unknown
+from bluewater.own import PLACES
 from bluewater.study.scenarios.typed import Table, read
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def assign(scenario: dict[str, Any], key: str, value: Any, file: str) -> None:
     for step in parents:
         node = node.setdefault(step, {}) if isinstance(node, dict) else _item(node, step, key, file)
     if isinstance(node, dict):
-        if last in ("aqm", "transport"):
+        if last in PLACES:
             node.pop("code", None)  # the text of the replaced class
         node[last] = copy.deepcopy(value)
     else:

@@ -26,6 +26,9 @@ pub struct Cbr {
     /// With `gaps = "uniform"`: half the width, as a share of the mean, 0 … 1.
     #[serde(default)]
     pub jitter: f64,
+    /// Whether the far end sends each datagram back at once, as for a ping.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub echo: bool,
 }
 
 /// How the gaps of a datagram source are spread.

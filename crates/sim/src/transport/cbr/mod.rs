@@ -1,5 +1,7 @@
 //! Datagrams at a constant rate, exact over time, whatever happens to them.
 
+mod echo;
+
 use aqm::{Ecn, Rng};
 use scenario::traffic::{self as keys, GapsName, TrafficSpec};
 
@@ -8,6 +10,8 @@ use crate::app::Periods;
 use crate::packet::{Packet, Payload};
 use crate::results::distinct::Distinct;
 use crate::results::one_way::OneWay;
+pub use echo::Echo;
+pub(crate) use echo::Echoes;
 
 /// How the gaps of a datagram source are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -29,6 +33,8 @@ pub struct Options {
     pub gaps: Gaps,
     /// Whether the datagrams claim to be ECN-capable; marks are ignored.
     pub ecn: bool,
+    /// Whether the far end sends each back.
+    pub echo: bool,
 }
 
 impl Options {
@@ -40,7 +46,7 @@ impl Options {
         };
         let rates = cbr.rates.iter().map(|(at, r)| (at.0.as_nanos(), r.0.bits_per_second()));
         let rates = [(0, cbr.rate.0.bits_per_second())].into_iter().chain(rates).collect();
-        Self { rates, gaps, ecn: spec.group.ecn }
+        Self { rates, gaps, ecn: spec.group.ecn, echo: cbr.echo }
     }
 }
 
@@ -55,15 +61,18 @@ pub(crate) struct Ends {
     received: Distinct,
     /// If it is measured.
     one_way: Option<Box<OneWay>>,
+    /// If datagrams come back.
+    echoes: Option<Box<Echoes>>,
 }
 
 impl EndPoints for Ends {
     type Options = Options;
 
-    fn new(_: &Options, number: usize, setups: &[FlowSetup]) -> Self {
+    fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let setup = &setups[number];
         let (rng, start) = (setup.rng.clone(), setup.start);
-        Self { rng, start, carry: 0, sent: 0, received: Distinct::from(1), one_way: None }
+        let echoes = o.echo.then(Box::default);
+        Self { rng, start, carry: 0, sent: 0, received: Distinct::from(1), one_way: None, echoes }
     }
 
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
@@ -75,6 +84,9 @@ impl EndPoints for Ends {
         if let Some(one_way) = &mut self.one_way {
             one_way.send(self.sent, now);
         }
+        if let Some(echoes) = &mut self.echoes {
+            echoes.send(self.sent, now);
+        }
         let datagram = port.take_data();
         (datagram.payload, datagram.seq, datagram.ecn) =
             (Payload::Datagram { sent: now.into() }, self.sent, Ecn::ect(o.ecn));
@@ -82,9 +94,18 @@ impl EndPoints for Ends {
     }
 
     fn on_packet(&mut self, port: &mut Port<'_>, packet: &Packet, _: &Options) -> After {
+        if let (Payload::Answer, Some(echoes)) = (packet.payload, &mut self.echoes) {
+            echoes.come_back(packet.seq, port.now);
+            return After::Nothing;
+        }
         self.received.take(packet.seq);
         if let (Some(one_way), Payload::Datagram { sent }) = (&mut self.one_way, packet.payload) {
             one_way.receive(packet.seq, sent.ns(), port.now);
+        }
+        if let Some(echoes) = &mut self.echoes {
+            echoes.turn(packet.seq, port.now);
+            *port.scratch = Packet { len: packet.len, payload: Payload::Answer, ..*packet };
+            port.send_back();
         }
         After::Nothing
     }
@@ -95,6 +116,14 @@ impl EndPoints for Ends {
 
     fn one_way(&self) -> Option<&OneWay> {
         self.one_way.as_deref()
+    }
+
+    fn round_trip(&self, now: u64, packet: &Packet) -> Option<u64> {
+        self.echoes.as_ref()?.round_trip(packet.seq, now)
+    }
+
+    fn echoes(&mut self) -> Option<&mut Echoes> {
+        self.echoes.as_deref_mut()
     }
 
     fn report(&self) -> FlowReport {
