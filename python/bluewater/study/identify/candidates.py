@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FULL = 1500
 """Bytes by which a buffer in packets is compared with one in bytes."""
+_DEEPEST = 20_000.0
+"""The deepest buffer of a search, in packets, unless more waited."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,10 @@ def space(family: Family, room: float) -> Space:
         room: Bytes that waited at most, if there is one queue.
     """
     most = room / _FULL
-    if family.early or family.fair:
-        low = max(2.0, (0.2 if family.fair else 0.7) * most)
-        axes: Space = {"buffer": Range(low, max(20000.0, 2 * low))}
+    if family.fair:
+        axes: Space = {"buffer": Range(20.0, _DEEPEST)}
+    elif family.early:
+        axes = {"buffer": Range(max(2.0, 0.7 * most), max(_DEEPEST, 1.4 * most))}
     else:
         axes = {"buffer": Range(max(1.0, 0.7 * most), max(3.0, 1.5 * most)), "unit": UNITS}
     return axes | {name: Range(low, high) for name, (_, low, high) in family.axes.items()}
@@ -85,10 +88,10 @@ UNITS = ["packets", "bytes"]
 def usual(family: Family, room: float) -> Point:
     """The point of the defaults."""
     most = max(2.0, room / _FULL)
-    deep = 10240.0 if family.fair else 1000.0
-    point: Point = {"buffer": max(deep, most) if family.early else most}
-    if not family.early and not family.fair:
-        point["unit"] = UNITS[0]
+    if family.fair:
+        point: Point = {"buffer": 10240.0 if family.early else 127.0}
+    else:
+        point = {"buffer": max(1000.0, most)} if family.early else {"buffer": most, "unit": UNITS[0]}
     return point | {name: axis[0] for name, axis in family.axes.items()}
 
 
@@ -97,26 +100,29 @@ def queue(family: Family, point: Point, rate: float, room: float, ecn: bool) -> 
     params = dict(family.fixed)
     if family.ecn and family.name != "dualpi2":
         params["ecn"] = ecn
-    packets = max(1, round(point["buffer"]))
-    by_bytes = point.get("unit") == "bytes" or family.name == "red"
     for name in family.axes.keys() - {"wide"}:
-        params[name] = _written(family.name, name, point[name], room)
+        params[name] = written(family, name, point, room)
     if "wide" in family.axes:
-        params["max_th"] = _written(family.name, "min_th", point["min_th"] * point["wide"], room)
+        top = {"min_th": point["min_th"] * point["wide"]}
+        params["max_th"] = written(family, "min_th", top, room)
     if family.name == "sfb":
         params["bin_limit"] = f"{round(1.25 * point['bin_size'])}p"
         params["decrement"] = float(f"{point['increment'] / 11:.4g}")
-    buffer = f"{packets * _FULL}B" if by_bytes else f"{packets}p"
-    return Queue(family.name, buffer, rate, params)
+    return Queue(family.name, written(family, "buffer", point, room), rate, params)
 
 
 _TIMES = ("target", "interval", "freeze_time", "rtt")
 
 
-def _written(family: str, name: str, value: float, room: float) -> Any:
-    """A parameter as scenario files have it."""
-    if name in _TIMES or (family, name) == ("dualpi2", "min_th"):
-        return duration_text(float(f"{value:.4g}"))
-    if (family, name) == ("red", "min_th"):
-        return f"{max(1, round(value * room))}B"
-    return f"{round(value)}p" if name in ("min_th", "bin_size") else float(f"{value:.4g}")
+def written(family: Family, name: str, point: Point, room: float) -> Any:
+    """A value of an axis as scenario files have it, rounded to three digits."""
+    value = float(f"{point[name]:.3g}")
+    if name == "buffer":
+        whole = max(1, round(point["buffer"]))
+        by_bytes = point.get("unit") == "bytes" or family.name == "red"
+        return f"{whole * _FULL}B" if by_bytes else f"{whole}p"
+    if name in _TIMES or (family.name, name) == ("dualpi2", "min_th"):
+        return duration_text(value)
+    if (family.name, name) == ("red", "min_th"):
+        return f"{max(1, round(point[name] * room))}B"
+    return f"{round(value)}p" if name in ("min_th", "bin_size") else value

@@ -39,24 +39,23 @@ class Basics:
 def basics(recording: Recording) -> Basics:
     """Rate and base delay of a recording.
 
-    The rate is the largest throughput over a hundred packets that arrive one after another.
+    The rate is the largest throughput that lasts, because jitter and pauses change shorter ones.
     """
     rate = throughput(recording)
     through = recording.arrived - recording.sent - recording.size * 8 / rate
     return Basics(float(np.nanmin(through)), rate)
 
 
-def throughput(recording: Recording, most: int = 100) -> float:
-    """Bits per second over runs of packets in the order of arrival, near the largest."""
+def throughput(recording: Recording) -> float:
+    """Bits per second near the largest, over a sixtieth of the recording's time."""
     there = ~recording.lost
     order = np.argsort(recording.arrived[there], kind="stable")
     at, size = recording.arrived[there][order], recording.size[there][order]
-    run = min(most, at.size // 4)
-    sums = np.concatenate([[0], np.cumsum(size)])
-    span = at[run:] - at[:-run]
-    bits = 8.0 * (sums[run + 1 : at.size + 1] - sums[1 : at.size - run + 1])
-    rates = bits[span > 0] / span[span > 0]
-    return float(np.quantile(rates, 1 - _TAIL))
+    sums = np.cumsum(size)
+    ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
+    full = (ends < at.size - 1) & (at[ends] > at)
+    bits = 8.0 * (sums[ends] - sums)[full]
+    return float(np.quantile(bits / (at[ends] - at)[full], 1 - _TAIL))
 
 
 def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[np.int64], int]:

@@ -19,7 +19,8 @@ from bluewater._core import ScenarioError
 from bluewater.study.identify import candidates, features, path
 from bluewater.study.identify.candidates import FAMILIES, Family
 from bluewater.study.identify.path import Queue, Seen
-from bluewater.study.search.optimise import BATCH, search
+from bluewater.study.identify.recording import ECN
+from bluewater.study.search.optimise import search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,12 +28,23 @@ if TYPE_CHECKING:
     from bluewater.study.identify.recording import Recording
     from bluewater.study.search.optimise import Point
 
-_PACKETS = 12_000
+_PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((16, 6), (8, 8), (4, 16), (2, 20))
+_ROUNDS = ((len(FAMILIES), 4), (6, 6), (3, 8), (1, 10))
 """Searching: so many best families get so many more runs each."""
-_SEEDS = 5
-"""Seeds of the best point of the best families."""
+_LAST, _SEEDS = 3, 5
+"""The best families get runs with so many seeds."""
+_FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
+"""Around the best value of a parameter these multiples are simulated."""
+_COUNT = 20
+"""How many independent statistics a recording counts for. The statistics are correlated and no
+model is exact, so it is far below their number; measured in docs/identify.md."""
+_CROSSES = 3.84 / _COUNT
+"""Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
+_EXPLAINED = 2.0
+"""The largest misfit of a queue that explains a recording."""
+SURE = 0.95
+"""Probability from which on a family counts as certain."""
 
 
 @dataclass
@@ -157,12 +169,7 @@ def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) ->
     observed, family = made.observed, tried.family
 
     def values(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
-        queues = [
-            candidates.queue(family, point, observed.rate, observed.room, observed.ecn)
-            for point in points
-        ]
-        found = made.misfits(queues, seed)
-        tried.points += zip(found, points, strict=True)
+        found = _tried(made, tried, points, seed)
         return [None if math.isinf(each) else (each,) for each in found]
 
     space = candidates.space(family, observed.room)
@@ -172,3 +179,184 @@ def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) ->
     known = [((each,), point) for each, point in tried.points if math.isfinite(each)]
     for _ in search(space, ["minimize"], values, runs, seed + turn, known=known):
         pass
+
+
+def _tried(made: Simulator, tried: _Tried, points: Sequence[Point], seed: int) -> list[float]:
+    """The misfits of points of a family, which are added to it."""
+    observed = made.observed
+    queues = [
+        candidates.queue(tried.family, point, observed.rate, observed.room, observed.ecn)
+        for point in points
+    ]
+    found = made.misfits(queues, seed)
+    tried.points += zip(found, points, strict=True)
+    return found
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the most likely queue, as scenario files write it.
+
+    Attributes:
+        name: Its name; ``buffer`` is the queue's.
+        value: The most likely value.
+        low: The least one in the 95 % interval; None where the recording does not bound it.
+        high: The largest one.
+    """
+
+    name: str
+    value: str
+    low: str | None
+    high: str | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a recording says about its path.
+
+    Attributes:
+        probabilities: Of the families that are worth naming, the most likely first.
+        known: Whether the first of them explains the recording.
+        misfit: Mean squared deviation of its statistics, about 1 or less if it explains it.
+        rate: Rate of the bottleneck, bit/s.
+        base: Delay without queue, s; it contains the difference of the two clocks.
+        longest: Longest time in the queue (99.9 %), s.
+        marked: For each codepoint that was sent ECN-capable, the share that arrived marked.
+        queue: The most likely queue, as a scenario writes it.
+        parameters: Its parameters.
+    """
+
+    probabilities: tuple[tuple[str, float], ...]
+    known: bool
+    misfit: float
+    rate: float
+    base: float
+    longest: float
+    marked: dict[str, float]
+    queue: Queue
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The fewest families that are right with a probability of 95 %; none if unknown."""
+        named, total = [], 0.0
+        for name, share in self.probabilities if self.known else ():
+            named.append(name)
+            total += share
+            if total >= SURE:
+                break
+        return tuple(named)
+
+
+def identify(
+    recording: Recording,
+    seed: int = 1,
+    jobs: int = 1,
+    told: Callable[[float, str], object] = lambda *_: None,
+) -> Answer:
+    """Finds the queue that explains a recording best.
+
+    Args:
+        recording: What a path did to packets.
+        seed: Of the search and of the simulations.
+        jobs: Processes that simulate at once; the answer does not depend on it.
+        told: Called with the fraction done and the candidate at hand.
+    """
+    observed, basics = observe(recording)
+    with simulator(recording, observed, jobs) as made:
+        tried = find(made, seed, lambda done, name: told(0.85 * done, name))
+        bounds = _bounds(made, tried[0], seed)
+        told(0.95, "seeds")
+        last = sorted(tried, key=lambda each: each.best[0])[:_LAST]
+        judged = sorted(_judged(made, last, seed), key=lambda each: each[0])
+    weights = [math.exp(-_COUNT / 2 * (score - judged[0][0])) for score, _, _ in judged]
+    shares = [each / sum(weights) for each in weights]
+    _, misfit, best = judged[0]
+    family, point = best.family, best.best[1]
+    if best is not tried[0]:
+        bounds = {}
+    told(1.0, family.name)
+    return Answer(
+        tuple((each.family.name, share) for (_, _, each), share in zip(judged, shares, strict=True)),
+        misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
+        observed.room * 8 / observed.rate, _marks(recording),
+        candidates.queue(family, point, observed.rate, observed.room, observed.ecn),
+        tuple(
+            Parameter(
+                name,
+                *(
+                    None if value is None
+                    else str(candidates.written(family, name, {**point, name: value}, observed.room))
+                    for value in (point[name], *bounds.get(name, (None, None)))
+                ),
+            )
+            for name in ("buffer", *family.axes)
+        ),
+    )  # fmt: skip
+
+
+def _bounds(
+    made: Simulator, tried: _Tried, seed: int
+) -> dict[str, tuple[float | None, float | None]]:
+    """Where the misfit passes that of the 95 % interval, for one parameter after another."""
+    found = {}
+    for name in ("buffer", *tried.family.axes):
+        least, best = tried.best
+        points = [{**best, name: best[name] * factor} for factor in _FACTORS]
+        values = _tried(made, tried, points, seed)
+        curve = sorted([(0.0, least), *zip(map(math.log, _FACTORS), values, strict=True)])
+        ends = [_crossing(curve, min(least, *values) + _CROSSES, way) for way in (-1, 1)]
+        middle = tried.best[1][name]
+        low, high = (None if end is None else best[name] * math.exp(end) for end in ends)
+        found[name] = (
+            None if low is None else min(low, middle), None if high is None else max(high, middle),
+        )  # fmt: skip
+    return found
+
+
+def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> float | None:
+    """The last place, seen from the least value, at which a curve reaches a level."""
+    at = min(range(len(curve)), key=lambda k: curve[k][1])
+    while 0 <= at + way < len(curve):
+        (here, low), (there, high) = curve[at], curve[at + way]
+        if high > level:
+            share = 1.0 if math.isinf(high) else (level - low) / (high - low)
+            return here + share * (there - here)
+        at += way
+    return None
+
+
+def _judged(
+    made: Simulator, last: Sequence[_Tried], seed: int
+) -> list[tuple[float, float, _Tried]]:
+    """Score, misfit and family, with the spread over seeds: the synthetic likelihood."""
+    observed, found = made.observed, []
+    for each in last:
+        queue = candidates.queue(
+            each.family, each.best[1], observed.rate, observed.room, observed.ecn
+        )
+        rows = made.statistics([(queue, seed + k) for k in range(_SEEDS)])
+        rows = np.array([row for row in rows if row is not None])
+        if not rows.size:
+            continue
+        there = (~np.isnan(rows)).sum(0)
+        filled = np.where(np.isnan(rows), 0.0, rows)
+        mean = np.where(there > _SEEDS / 2, filled.sum(0) / np.maximum(there, 1), np.nan)
+        square = np.where(np.isnan(rows), 0.0, rows - mean) ** 2
+        spread = np.sqrt(np.nan_to_num(square).sum(0) / np.maximum(there - 1, 1) * (1 + 1 / _SEEDS))
+        z = features.deviations(observed.statistics, mean, spread)
+        misfit = features.misfit(z)
+        width = np.log1p(np.square(spread / features.FLOORS))[~np.isnan(z)].mean()
+        found.append((misfit + float(width), misfit, each))
+    return found
+
+
+def _marks(recording: Recording) -> dict[str, float]:
+    """The share of marks by the codepoint sent."""
+    there = ~recording.lost
+    codes = {bits: there & (recording.ecn == bits) for bits in (1, 2)}
+    return {
+        ECN[bits]: float(recording.marked[those].mean())
+        for bits, those in codes.items()
+        if those.any()
+    }

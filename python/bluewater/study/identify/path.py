@@ -47,25 +47,16 @@ class Queue:
         buffer: As in scenario files.
         params: Its parameters.
         rate: The link's, bit/s.
-        cross: Other traffic, as a share of the rate.
     """
 
     aqm: str
     buffer: str
     rate: float
     params: Mapping[str, Any] = field(default_factory=dict)
-    cross: float = 0.0
 
 
 def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
     """The scenario of a path whose traffic is a capture."""
-    ways = {"from": ["A"], "to": ["B"]}
-    traffic: list[dict[str, Any]] = [{"transport": "trace", "file": str(file), **ways}]
-    if queue.cross > 0:
-        traffic.append(
-            {"transport": "cbr", "rate": f"{round(queue.rate * queue.cross)}bit",
-             "gaps": "poisson", "packet": "1000B", "flows": 1, **ways}
-        )  # fmt: skip
     table = {
         "duration": f"{round((end + _AFTER_S) * 1e9)}ns",
         "seed": seed,
@@ -73,7 +64,7 @@ def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
         "queue": [
             {"link": "A->B", "aqm": queue.aqm, "buffer": queue.buffer, "params": dict(queue.params)}
         ],
-        "traffic": traffic,
+        "traffic": [{"transport": "trace", "file": str(file), "from": ["A"], "to": ["B"]}],
     }
     return tomli_w.dumps(table)
 

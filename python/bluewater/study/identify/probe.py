@@ -16,9 +16,9 @@ FULL = 1400
 """Bytes of a full packet, on the wire."""
 _SMALL = 300
 _SPARSE = 150
-_FAST = 20e6
+_FAST = 10e6
 """Above this rate (bit/s) the phases get shorter, because they have packets enough."""
-_SHORTEST = 0.3
+_SHORTEST = 0.2
 """The least factor by which they get shorter."""
 _TRAIN = 20
 """Packets of a train."""
@@ -64,7 +64,7 @@ def trains(rate: float, count: int = 5, begin: float = 0.5) -> Packets:
 
 
 def packets(rate: float, seed: int = 1) -> Packets:
-    """The whole probe for a path of this rate, bit/s: 30 s, above 20 Mb/s less.
+    """The whole probe for a path of this rate, bit/s: 30 s, above 10 Mb/s less.
 
     Gaps are random, so that no pattern of the probe coincides with one of the queue.
     """
@@ -78,7 +78,8 @@ def packets(rate: float, seed: int = 1) -> Packets:
     now = float(parts[-1].sent[-1]) + 0.5
     many = [_Sender(10 + k, 0.025) for k in range(40)]
     phases: list[tuple[float, float, Sequence[_Sender]]] = [
-        (6.0, 0.7, [_Sender(1, 0.8, 1.4)]),
+        (5.0, 0.7, [_Sender(1, 0.95, 1.1)]),
+        (3.0, 0.7, [_Sender(1, 0.9, 1.5)]),
         (3.0, 0.7, [_Sender(2, 1.2), _Sender(3, 0.02, size=_SPARSE)]),
         (4.0, 0.7, [_Sender(4, 0.45), _Sender(5, 0.45, ecn=ECT0), _Sender(6, 0.45, ecn=ECT1)]),
         (3.0, 0.7, [*many, _Sender(7, 0.4)]),
