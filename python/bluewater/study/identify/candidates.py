@@ -47,13 +47,17 @@ _PIE = {"target": (0.015, 0.002, 0.15)}
 FAMILIES = (
     Family("droptail", ecn=False, early=False),
     Family("drop-front", ecn=False, early=False),
-    Family("red", {"min_th": (0.1, 0.02, 0.5), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX),
+    Family(
+        "red", {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX
+    ),
     Family("ared", {"target": (0.005, 0.001, 0.1)}),
     Family("blue", {"freeze_time": (0.1, 0.01, 1.0), "increment": (0.02, 0.001, 0.1)}),
     Family("codel", _CODEL, _LINUX),
     Family("cobalt", _CODEL),
     Family("pie", _PIE, _LINUX),
-    Family("choke", {"min_th": (15, 4, 150), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX),
+    Family(
+        "choke", {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX
+    ),
     Family("sfb", {"bin_size": (19, 5, 100), "increment": (5e-4, 1e-4, 5e-3)}, _LINUX),
     Family("dualpi2", {"target": (0.015, 0.003, 0.1), "min_th": (0.001, 0.0002, 0.01)}, _LINUX),
     Family("sfq", fixed=_LINUX, fair=True, ecn=False, early=False),
@@ -91,7 +95,9 @@ def usual(family: Family, room: float) -> Point:
     if family.fair:
         point: Point = {"buffer": 10240.0 if family.early else 127.0}
     else:
-        point = {"buffer": max(1000.0, most)} if family.early else {"buffer": most, "unit": UNITS[0]}
+        point = (
+            {"buffer": max(1000.0, most)} if family.early else {"buffer": most, "unit": UNITS[0]}
+        )
     return point | {name: axis[0] for name, axis in family.axes.items()}
 
 
@@ -123,6 +129,7 @@ def written(family: Family, name: str, point: Point, room: float) -> Any:
         return f"{whole * _FULL}B" if by_bytes else f"{whole}p"
     if name in _TIMES or (family.name, name) == ("dualpi2", "min_th"):
         return duration_text(value)
-    if (family.name, name) == ("red", "min_th"):
-        return f"{max(1, round(point[name] * room))}B"
-    return f"{round(value)}p" if name in ("min_th", "bin_size") else value
+    if name == "min_th":  # as a share of the bytes that waited at most
+        least = max(1, round(point[name] * room / (1 if family.name == "red" else _FULL)))
+        return f"{least}B" if family.name == "red" else f"{least}p"
+    return f"{round(value)}p" if name == "bin_size" else value

@@ -64,9 +64,10 @@ def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[np.int64], int]
     window = np.minimum((seen.sent / edge * windows).astype(int), windows - 1)
     flows = int(seen.flow.max()) + 1
     both = window * flows + seen.flow
-    heavy = np.bincount(both, minlength=windows * flows)[both] > _HEAVY * np.bincount(
-        window, minlength=windows
-    )[window]
+    heavy = (
+        np.bincount(both, minlength=windows * flows)[both]
+        > _HEAVY * np.bincount(window, minlength=windows)[window]
+    )
     return (window * 4 + seen.ecn) * 2 + heavy, windows * 8
 
 

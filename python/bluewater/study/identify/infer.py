@@ -277,7 +277,10 @@ def identify(
         bounds = {}
     told(1.0, family.name)
     return Answer(
-        tuple((each.family.name, share) for (_, _, each), share in zip(judged, shares, strict=True)),
+        tuple(
+            (each.family.name, share)
+            for (_, _, each), share in zip(judged, shares, strict=True)
+        ),
         misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
         observed.room * 8 / observed.rate, _marks(recording),
         candidates.queue(family, point, observed.rate, observed.room, observed.ecn),
@@ -285,8 +288,11 @@ def identify(
             Parameter(
                 name,
                 *(
-                    None if value is None
-                    else str(candidates.written(family, name, {**point, name: value}, observed.room))
+                    None
+                    if value is None
+                    else str(
+                        candidates.written(family, name, {**point, name: value}, observed.room)
+                    )
                     for value in (point[name], *bounds.get(name, (None, None)))
                 ),
             )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bluewater.study.identify.probe import Packets
     from bluewater.study.identify.recording import Recording
 
-_AFTER_S = 1.0
+AFTER_S = 1.0
 """How long a run goes on behind the last packet at least, s."""
 _ENDS = bytes([198, 18, 0, 0])
 
@@ -58,7 +58,7 @@ class Queue:
 def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
     """The scenario of a path whose traffic is a capture."""
     table = {
-        "duration": f"{round((end + _AFTER_S) * 1e9)}ns",
+        "duration": f"{round((end + AFTER_S) * 1e9)}ns",
         "seed": seed,
         "link": [{"from": "A", "to": "B", "rate": f"{round(queue.rate)}bit", "delay": "1ms"}],
         "queue": [
@@ -94,19 +94,22 @@ _COLUMNS = ("arrived_ns", "bytes", "ecn", "flow", "left_ns", "fate", "marked")
 _BITS = {name: bits for bits, name in enumerate(ECN)}
 
 
-def run(text: str, flows: int, every: int = 1) -> Seen:
+def run(text: str, flows: int, every: int = 1, queue: str = "A->B") -> Seen:
     """Runs a scenario whose first traffic is a capture.
 
     Args:
         text: The scenario.
         flows: Flows of the capture.
         every: Only each so many-th packet is looked at.
+        queue: The queue whose decisions count.
     """
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
 
-    def take(_: str, rows: dict[str, list[Any]]) -> None:
-        for name, column in columns.items():
-            column += rows[name]
+    def take(at: str, rows: dict[str, list[Any]]) -> None:
+        if at != queue:
+            return
+        for name in _COLUMNS:
+            columns[name] += rows[name]
 
     _core.Prepared(text).run(journal=take, flows=[(0, flows - 1)], every=every)
     sent = np.array(columns["arrived_ns"], np.int64)
