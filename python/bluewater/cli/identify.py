@@ -36,8 +36,8 @@ def identify(
         Path,
         typer.Argument(
             metavar="RECORDING",
-            help="A CSV file of packets sent and received; or a scenario (.toml), whose first queue "
-            "is probed in virtual time.",
+            help="A CSV file of packets sent and received; or a scenario (.toml), whose first "
+            "queue is probed in virtual time.",
         ),
     ],
     to: Annotated[

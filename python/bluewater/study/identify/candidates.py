@@ -43,21 +43,18 @@ class Family:
 
 _LINUX = {"preset": "linux"}
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}
+_RED = {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}
 _PIE = {"target": (0.015, 0.002, 0.15)}
 FAMILIES = (
     Family("droptail", ecn=False, early=False),
     Family("drop-front", ecn=False, early=False),
-    Family(
-        "red", {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX
-    ),
+    Family("red", _RED, _LINUX),
     Family("ared", {"target": (0.005, 0.001, 0.1)}),
     Family("blue", {"freeze_time": (0.1, 0.01, 1.0), "increment": (0.02, 0.001, 0.1)}),
     Family("codel", _CODEL, _LINUX),
     Family("cobalt", _CODEL),
     Family("pie", _PIE, _LINUX),
-    Family(
-        "choke", {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}, _LINUX
-    ),
+    Family("choke", _RED, _LINUX),
     Family("sfb", {"bin_size": (19, 5, 100), "increment": (5e-4, 1e-4, 5e-3)}, _LINUX),
     Family("dualpi2", {"target": (0.015, 0.003, 0.1), "min_th": (0.001, 0.0002, 0.01)}, _LINUX),
     Family("sfq", fixed=_LINUX, fair=True, ecn=False, early=False),

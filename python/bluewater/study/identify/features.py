@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def throughput(recording: Recording) -> float:
     return float(np.quantile(bits / (at[ends] - at)[full], 1 - _TAIL))
 
 
-def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[np.int64], int]:
+def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[Any], int]:
     """A number for each packet: its window, its codepoint, and whether its flow is heavy there."""
     edge = float(seen.sent[-1]) * (1 + 1e-9)
     window = np.minimum((seen.sent / edge * windows).astype(int), windows - 1)
@@ -71,7 +71,7 @@ def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[np.int64], int]
     return (window * 4 + seen.ecn) * 2 + heavy, windows * 8
 
 
-def statistics(seen: Seen, unit: float) -> NDArray[np.float64]:
+def statistics(seen: Seen, unit: float) -> NDArray[Any]:
     """Statistics per class of packets, a column each; NaN where a class has too few packets.
 
     Args:
@@ -103,9 +103,7 @@ SHARES = (0.1, 0.5, 0.9)
 """The quantiles of the waiting time in a class."""
 
 
-def _quantiles(
-    values: NDArray[np.float64], group: NDArray[np.int64], count: int
-) -> NDArray[np.float64]:
+def _quantiles(values: NDArray[Any], group: NDArray[Any], count: int) -> NDArray[Any]:
     order = np.lexsort((values, group))
     sizes = np.bincount(group, minlength=count)
     begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -114,7 +112,8 @@ def _quantiles(
     for k, share in enumerate(SHARES):
         at = begins + np.floor(share * np.maximum(sizes - 1, 0)).astype(int)
         found[has, k] = values[order][at[has]]
-    return np.maximum(found, 0.0)
+    waits: NDArray[Any] = np.maximum(found, 0.0)
+    return waits
 
 
 FLOORS = np.array([0.03, 0.04, 0.04, 0.12, 0.12, 0.12])
@@ -125,14 +124,15 @@ _GONE = 4.0
 
 
 def deviations(
-    observed: NDArray[np.float64], made: NDArray[np.float64], spread: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
+    observed: NDArray[Any], made: NDArray[Any], spread: NDArray[Any] | float
+) -> NDArray[Any]:
     """Standardised differences; NaN where neither side has the statistic."""
     z = (observed - made) / np.sqrt(FLOORS**2 + np.square(spread))
     one_side = np.isnan(observed) != np.isnan(made)
-    return np.where(one_side, _GONE, z)
+    apart: NDArray[Any] = np.where(one_side, _GONE, z)
+    return apart
 
 
-def misfit(z: NDArray[np.float64]) -> float:
+def misfit(z: NDArray[Any]) -> float:
     """Mean of the squared deviations, in which large ones grow like their logarithm."""
     return float(np.nanmean(4 * np.log1p(z**2 / 4)))

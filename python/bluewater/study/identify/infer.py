@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,8 @@ from bluewater.study.identify.recording import ECN
 from bluewater.study.search.optimise import search
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from bluewater.study.identify.recording import Recording
@@ -75,7 +76,7 @@ class Observed:
         flows: Number of flows.
     """
 
-    statistics: NDArray[np.float64]
+    statistics: NDArray[Any]
     every: int
     rate: float
     room: float
@@ -275,6 +276,12 @@ def identify(
     family, point = best.family, best.best[1]
     if best is not tried[0]:
         bounds = {}
+
+    def text(name: str, value: float | None) -> str | None:
+        if value is None:
+            return None
+        return str(candidates.written(family, name, {**point, name: value}, observed.room))
+
     told(1.0, family.name)
     return Answer(
         tuple(
@@ -285,17 +292,9 @@ def identify(
         observed.room * 8 / observed.rate, _marks(recording),
         candidates.queue(family, point, observed.rate, observed.room, observed.ecn),
         tuple(
-            Parameter(
-                name,
-                *(
-                    None
-                    if value is None
-                    else str(
-                        candidates.written(family, name, {**point, name: value}, observed.room)
-                    )
-                    for value in (point[name], *bounds.get(name, (None, None)))
-                ),
-            )
+            Parameter(name, text(name, point[name]) or "", *(
+                text(name, end) for end in bounds.get(name, (None, None))
+            ))
             for name in ("buffer", *family.axes)
         ),
     )  # fmt: skip
@@ -341,8 +340,8 @@ def _judged(
         queue = candidates.queue(
             each.family, each.best[1], observed.rate, observed.room, observed.ecn
         )
-        rows = made.statistics([(queue, seed + k) for k in range(_SEEDS)])
-        rows = np.array([row for row in rows if row is not None])
+        runs = made.statistics([(queue, seed + k) for k in range(_SEEDS)])
+        rows = np.array([row for row in runs if row is not None])
         if not rows.size:
             continue
         there = (~np.isnan(rows)).sum(0)

@@ -82,12 +82,12 @@ class Seen:
         marked: Whether it was marked.
     """
 
-    sent: NDArray[np.float64]
-    size: NDArray[np.int64]
-    ecn: NDArray[np.int64]
-    flow: NDArray[np.int64]
-    waited: NDArray[np.float64]
-    marked: NDArray[np.bool_]
+    sent: NDArray[Any]
+    size: NDArray[Any]
+    ecn: NDArray[Any]
+    flow: NDArray[Any]
+    waited: NDArray[Any]
+    marked: NDArray[Any]
 
 
 _COLUMNS = ("arrived_ns", "bytes", "ecn", "flow", "left_ns", "fate", "marked")

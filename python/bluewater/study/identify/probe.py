@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,10 +37,10 @@ class Packets:
         flow: Number of the flow.
     """
 
-    sent: NDArray[np.float64]
-    size: NDArray[np.int64]
-    ecn: NDArray[np.int64]
-    flow: NDArray[np.int64]
+    sent: NDArray[Any]
+    size: NDArray[Any]
+    ecn: NDArray[Any]
+    flow: NDArray[Any]
 
 
 @dataclass(frozen=True)

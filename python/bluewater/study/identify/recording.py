@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -46,17 +46,18 @@ class Recording:
         marked: Whether the packet arrived with CE and was sent without.
     """
 
-    sent: NDArray[np.float64]
-    size: NDArray[np.int64]
-    ecn: NDArray[np.int64]
-    flow: NDArray[np.int64]
-    arrived: NDArray[np.float64]
-    marked: NDArray[np.bool_]
+    sent: NDArray[Any]
+    size: NDArray[Any]
+    ecn: NDArray[Any]
+    flow: NDArray[Any]
+    arrived: NDArray[Any]
+    marked: NDArray[Any]
 
     @property
-    def lost(self) -> NDArray[np.bool_]:
+    def lost(self) -> NDArray[Any]:
         """Whether a packet is lost."""
-        return np.isnan(self.arrived)
+        gone: NDArray[Any] = np.isnan(self.arrived)
+        return gone
 
 
 def read(path: Path) -> Recording:
