@@ -79,10 +79,9 @@ def read(path: Path) -> Recording:
             "not a recording: a column is missing",
             file=file, key=missing[0], allowed=f"the columns {', '.join(COLUMNS)}", hint=hint,
         )  # fmt: skip
-    table = table.select(COLUMNS).with_row_index("line", 2)
+    table = table.select(list(COLUMNS)).with_row_index("line", 2)
     for name, kind in COLUMNS.items():
-        column = table[name].str.strip_chars()
-        column = column.set(column == "", None)
+        column = table[name].str.strip_chars().replace("", None)
         made = column.cast(kind, strict=False)
         bad = made.is_null() & column.is_not_null()
         if kind == pl.Float64:
