@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         advise,
         attack,
         compare,
+        identify,
         load,
         newest,
         plot,
@@ -63,6 +64,7 @@ __all__ = [
     "catalog",
     "check",
     "compare",
+    "identify",
     "load",
     "newest",
     "plot",
@@ -80,8 +82,8 @@ _HOME = {
     for home, names in {
         "_core": "ScenarioError catalog schema",
         "errors": "DamagedWarning InputError Interrupted StorageError",
-        "lab": "Advice Attack Sweep Tuning advise attack compare load newest plot reproduce run "
-        "sweep testbed tune",
+        "lab": "Advice Attack Sweep Tuning advise attack compare identify load newest plot "
+        "reproduce run sweep testbed tune",
         "laws": "Finding check",
         "results.packets": "Packets",
         "results.result": "Result",

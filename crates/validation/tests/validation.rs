@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use validation::formulas::sign_test;
-use validation::{Allowed, Case, PARTS, Setting, linux_packets, measure, table};
+use validation::parts::{PARTS, measure};
+use validation::{Allowed, Case, Setting, linux_packets, table};
 
 /// The table's cases of the groups whose names begin so.
 fn kept(group: &str) -> Vec<Case> {

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use validation::packetdrill::{self, Counts, Script, script};
-use validation::{PARTS, Setting, measure, table};
+use validation::parts::{PARTS, measure};
+use validation::{Setting, table};
 
 /// Where the table of packetdrill's scripts is kept.
 const PACKETDRILL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/packetdrill.csv");

@@ -45,6 +45,7 @@ def search(
     runs: int,
     seed: int,
     ends: float | None = None,
+    known: Sequence[tuple[tuple[float, ...], Point]] = (),
 ) -> Iterator[int]:
     """Searches with Optuna's TPE sampler; yields the number of points of each batch.
 
@@ -55,6 +56,7 @@ def search(
         runs: How many points to try.
         seed: The sampler's seed.
         ends: No batch begins after this :func:`time.monotonic`.
+        known: Points whose values are known already.
     """
     try:
         import optuna  # noqa: PLC0415 - optional, and slow to load
@@ -74,6 +76,10 @@ def search(
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(_RANDOM, runs))
     study = optuna.create_study(directions=list(directions), sampler=sampler)
     axes = {name: axis(each) for name, each in space.items()}
+    for found_before, point in known:
+        study.add_trial(
+            optuna.trial.create_trial(params=point, distributions=axes, values=found_before)
+        )
     for start in range(0, runs, BATCH):
         if ends is not None and time.monotonic() > ends:
             return

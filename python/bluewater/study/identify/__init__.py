@@ -1,0 +1,1 @@
+"""Which queue discipline a path has, from what it did to a probe."""

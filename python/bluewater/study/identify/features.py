@@ -1,0 +1,138 @@
+"""Summary statistics of what a queue did to packets, and how far two sets of them are apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bluewater.study.identify.path import Seen
+    from bluewater.study.identify.recording import Recording
+
+WINDOWS = 50
+"""Windows of equal length that a recording is cut into."""
+_LEAST = 12
+"""Fewer packets of a class in a window give no statistic."""
+_HEAVY = 0.2
+"""A flow with this share of a window's packets counts as heavy."""
+_TAIL = 0.02
+"""Share of the largest throughputs that are left out as noise."""
+
+
+@dataclass(frozen=True)
+class Basics:
+    """What is read off a recording without a model.
+
+    Attributes:
+        base: Least time from sending to arrival without transmission, s, on the clocks' difference.
+        rate: Rate of the bottleneck, bit/s.
+    """
+
+    base: float
+    rate: float
+
+
+def basics(recording: Recording) -> Basics:
+    """Rate and base delay of a recording.
+
+    The rate is the largest throughput that lasts, because jitter and pauses change shorter ones.
+    """
+    rate = throughput(recording)
+    through = recording.arrived - recording.sent - recording.size * 8 / rate
+    return Basics(float(np.nanmin(through)), rate)
+
+
+def throughput(recording: Recording) -> float:
+    """Bits per second near the largest, over a sixtieth of the recording's time."""
+    there = ~recording.lost
+    order = np.argsort(recording.arrived[there], kind="stable")
+    at, size = recording.arrived[there][order], recording.size[there][order]
+    sums = np.cumsum(size)
+    ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
+    full = (ends < at.size - 1) & (at[ends] > at)
+    bits = 8.0 * (sums[ends] - sums)[full]
+    return float(np.quantile(bits / (at[ends] - at)[full], 1 - _TAIL))
+
+
+def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[Any], int]:
+    """A number for each packet: its window, its codepoint, and whether its flow is heavy there."""
+    edge = float(seen.sent[-1]) * (1 + 1e-9)
+    window = np.minimum((seen.sent / edge * windows).astype(int), windows - 1)
+    flows = int(seen.flow.max()) + 1
+    both = window * flows + seen.flow
+    heavy = (
+        np.bincount(both, minlength=windows * flows)[both]
+        > _HEAVY * np.bincount(window, minlength=windows)[window]
+    )
+    return (window * 4 + seen.ecn) * 2 + heavy, windows * 8
+
+
+def statistics(seen: Seen, unit: float) -> NDArray[Any]:
+    """Statistics per class of packets, a column each; NaN where a class has too few packets.
+
+    Args:
+        seen: The packets.
+        unit: A waiting time, s, below which differences count little.
+    """
+    group, count = classes(seen)
+    lost = np.isnan(seen.waited)
+    number = np.bincount(group, minlength=count)
+    there = np.bincount(group, ~lost, minlength=count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.bincount(group, lost, minlength=count) / number
+        mark = np.bincount(group, seen.marked, minlength=count) / there
+        # Whether the packet sent before in the class had the same fate: losses in runs or spaced.
+        order = np.argsort(group, kind="stable")
+        same = np.r_[False, group[order][1:] == group[order][:-1]]
+        gone = lost[order]
+        pair = np.bincount(group[order], same & gone & np.r_[False, gone[:-1]], minlength=count)
+        runs = pair / number - loss**2
+        quantiles = _quantiles(seen.waited[~lost], group[~lost], count)
+    found = np.column_stack([loss, mark, runs, np.log(quantiles + unit)])
+    found[number < _LEAST] = np.nan
+    found[there < _LEAST / 2, 1] = np.nan
+    found[there < _LEAST / 2, 3:] = np.nan
+    return found
+
+
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles of the waiting time in a class."""
+
+
+def _quantiles(values: NDArray[Any], group: NDArray[Any], count: int) -> NDArray[Any]:
+    order = np.lexsort((values, group))
+    sizes = np.bincount(group, minlength=count)
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    found = np.full((count, len(SHARES)), np.nan)
+    has = sizes > 0
+    for k, share in enumerate(SHARES):
+        at = begins + np.floor(share * np.maximum(sizes - 1, 0)).astype(int)
+        found[has, k] = values[order][at[has]]
+    waits: NDArray[Any] = np.maximum(found, 0.0)
+    return waits
+
+
+FLOORS = np.array([0.03, 0.04, 0.04, 0.12, 0.12, 0.12])
+"""Differences of the statistics that no model of a path explains: of shares of packets, and of
+logarithms of waiting times."""
+_GONE = 4.0
+"""Deviation of a class that has a statistic on one side only, as where all packets are lost."""
+
+
+def deviations(
+    observed: NDArray[Any], made: NDArray[Any], spread: NDArray[Any] | float
+) -> NDArray[Any]:
+    """Standardised differences; NaN where neither side has the statistic."""
+    z = (observed - made) / np.sqrt(FLOORS**2 + np.square(spread))
+    one_side = np.isnan(observed) != np.isnan(made)
+    apart: NDArray[Any] = np.where(one_side, _GONE, z)
+    return apart
+
+
+def misfit(z: NDArray[Any]) -> float:
+    """Mean of the squared deviations, in which large ones grow like their logarithm."""
+    return float(np.nanmean(4 * np.log1p(z**2 / 4)))

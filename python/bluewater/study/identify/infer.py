@@ -1,0 +1,367 @@
+"""Comparing candidates with a recording by simulation."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bluewater._core import ScenarioError
+from bluewater.study.identify import candidates, features, path
+from bluewater.study.identify.candidates import FAMILIES, Family
+from bluewater.study.identify.path import Queue, Seen
+from bluewater.study.identify.recording import ECN
+from bluewater.study.search.optimise import search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from bluewater.study.identify.recording import Recording
+    from bluewater.study.search.optimise import Point
+
+_PACKETS = 9_000
+"""About so many packets of a recording are looked at, evenly spread."""
+_ROUNDS = ((len(FAMILIES), 4), (6, 6), (3, 8), (1, 10))
+"""Searching: so many best families get so many more runs each."""
+_LAST, _SEEDS = 3, 5
+"""The best families get runs with so many seeds."""
+_FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
+"""Around the best value of a parameter these multiples are simulated."""
+_COUNT = 20
+"""How many independent statistics a recording counts for. The statistics are correlated and no
+model is exact, so it is far below their number; measured in docs/identify.md."""
+_CROSSES = 3.84 / _COUNT
+"""Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
+_EXPLAINED = 2.0
+"""The largest misfit of a queue that explains a recording."""
+SURE = 0.95
+"""Probability from which on a family counts as certain."""
+
+
+@dataclass
+class _Tried:
+    """A family's points with their misfits."""
+
+    family: Family
+    points: list[tuple[float, Point]] = field(default_factory=list)
+
+    @property
+    def best(self) -> tuple[float, Point]:
+        """The best point."""
+        return min(self.points, key=lambda each: each[0], default=(math.inf, {}))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A recording as it is compared.
+
+    Attributes:
+        statistics: Its summary statistics.
+        every: Every so many-th packet counts.
+        rate: Of the link, bit/s.
+        room: Bytes that waited at most, if there is one queue.
+        unit: A short waiting time, s.
+        ecn: Whether packets were marked.
+        end: When the last packet was sent, s.
+        flows: Number of flows.
+    """
+
+    statistics: NDArray[Any]
+    every: int
+    rate: float
+    room: float
+    unit: float
+    ecn: bool
+    end: float
+    flows: int
+
+
+def observe(recording: Recording) -> tuple[Observed, features.Basics]:
+    """The statistics of a recording, and what is read off it."""
+    basics = features.basics(recording)
+    waited = recording.arrived - recording.sent - recording.size * 8 / basics.rate - basics.base
+    every = max(1, len(recording.sent) // _PACKETS)
+    some = slice(None, None, every)
+    seen = Seen(
+        *(each[some] for each in (
+            recording.sent, recording.size, recording.ecn, recording.flow, waited, recording.marked,
+        ))
+    )  # fmt: skip
+    unit = max(5e-4, 1500 * 8 / basics.rate)
+    longest = float(np.nanquantile(waited, 0.999))
+    return Observed(
+        features.statistics(seen, unit), every, basics.rate, longest * basics.rate / 8, unit,
+        bool(recording.marked.any()), float(recording.sent[-1]), int(recording.flow.max()) + 1,
+    ), basics  # fmt: skip
+
+
+def _statistics(observed: Observed, file: Path, made: tuple[Queue, int]) -> Any:
+    """The statistics of a candidate; None if its parameters do not fit together."""
+    queue, seed = made
+    text = path.scenario(queue, file, observed.end, seed)
+    try:
+        seen = path.run(text, observed.flows, observed.every)
+    except ScenarioError:
+        return None
+    return features.statistics(seen, observed.unit)
+
+
+class Simulator:
+    """Makes runs of candidates with the packets of a recording, side by side."""
+
+    def __init__(self, observed: Observed, file: Path, many: Callable[..., Any]) -> None:
+        self.observed, self._file, self._many = observed, file, many
+
+    def misfits(self, queues: Sequence[Queue], seed: int) -> list[float]:
+        """The misfit of each queue; infinite if it cannot be simulated."""
+        return [
+            math.inf
+            if made is None
+            else features.misfit(features.deviations(self.observed.statistics, made, 0.0))
+            for made in self.statistics([(queue, seed) for queue in queues])
+        ]
+
+    def statistics(self, made: Sequence[tuple[Queue, int]]) -> list[Any]:
+        """The statistics of queues, each with a seed."""
+        return list(self._many(partial(_statistics, self.observed, self._file), made))
+
+
+@contextmanager
+def simulator(recording: Recording, observed: Observed, jobs: int) -> Iterator[Simulator]:
+    """Makes the capture and the processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "sent.pcapng"
+        path.capture(recording, file)
+        if jobs == 1:
+            yield Simulator(observed, file, map)
+            return
+        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            yield Simulator(observed, file, pool.map)
+
+
+def find(
+    made: Simulator, seed: int, told: Callable[[float, str], object] = lambda *_: None
+) -> list[_Tried]:
+    """Searches every family's parameters, the better ones longer."""
+    observed = made.observed
+    tried = [_Tried(each) for each in FAMILIES if each.ecn or not observed.ecn]
+    whole = sum(min(count, len(tried)) * runs for count, runs in _ROUNDS)
+    done = 0
+    for turn, (count, runs) in enumerate(_ROUNDS):
+        for each in sorted(tried, key=lambda one: one.best[0])[:count]:
+            _explore(made, each, runs, seed, turn)
+            done += runs
+            told(done / whole, each.family.name)
+    return sorted(tried, key=lambda one: one.best[0])
+
+
+def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) -> None:
+    """Adds points of a family, by Optuna; the first one is that of the defaults."""
+    observed, family = made.observed, tried.family
+
+    def values(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
+        found = _tried(made, tried, points, seed)
+        return [None if math.isinf(each) else (each,) for each in found]
+
+    space = candidates.space(family, observed.room)
+    if not tried.points:
+        values([candidates.usual(family, observed.room)])
+        runs -= 1
+    known = [((each,), point) for each, point in tried.points if math.isfinite(each)]
+    for _ in search(space, ["minimize"], values, runs, seed + turn, known=known):
+        pass
+
+
+def _tried(made: Simulator, tried: _Tried, points: Sequence[Point], seed: int) -> list[float]:
+    """The misfits of points of a family, which are added to it."""
+    observed = made.observed
+    queues = [
+        candidates.queue(tried.family, point, observed.rate, observed.room, observed.ecn)
+        for point in points
+    ]
+    found = made.misfits(queues, seed)
+    tried.points += zip(found, points, strict=True)
+    return found
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the most likely queue, as scenario files write it.
+
+    Attributes:
+        name: Its name; ``buffer`` is the queue's.
+        value: The most likely value.
+        low: The least one in the 95 % interval; None where the recording does not bound it.
+        high: The largest one.
+    """
+
+    name: str
+    value: str
+    low: str | None
+    high: str | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a recording says about its path.
+
+    Attributes:
+        probabilities: Of the families that are worth naming, the most likely first.
+        known: Whether the first of them explains the recording.
+        misfit: Mean squared deviation of its statistics, about 1 or less if it explains it.
+        rate: Rate of the bottleneck, bit/s.
+        base: Delay without queue, s; it contains the difference of the two clocks.
+        longest: Longest time in the queue (99.9 %), s.
+        marked: For each codepoint that was sent ECN-capable, the share that arrived marked.
+        queue: The most likely queue, as a scenario writes it.
+        parameters: Its parameters.
+    """
+
+    probabilities: tuple[tuple[str, float], ...]
+    known: bool
+    misfit: float
+    rate: float
+    base: float
+    longest: float
+    marked: dict[str, float]
+    queue: Queue
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The fewest families that are right with a probability of 95 %; none if unknown."""
+        named, total = [], 0.0
+        for name, share in self.probabilities if self.known else ():
+            named.append(name)
+            total += share
+            if total >= SURE:
+                break
+        return tuple(named)
+
+
+def identify(
+    recording: Recording,
+    seed: int = 1,
+    jobs: int = 1,
+    told: Callable[[float, str], object] = lambda *_: None,
+) -> Answer:
+    """Finds the queue that explains a recording best.
+
+    Args:
+        recording: What a path did to packets.
+        seed: Of the search and of the simulations.
+        jobs: Processes that simulate at once; the answer does not depend on it.
+        told: Called with the fraction done and the candidate at hand.
+    """
+    observed, basics = observe(recording)
+    with simulator(recording, observed, jobs) as made:
+        tried = find(made, seed, lambda done, name: told(0.85 * done, name))
+        bounds = _bounds(made, tried[0], seed)
+        told(0.95, "seeds")
+        last = sorted(tried, key=lambda each: each.best[0])[:_LAST]
+        judged = sorted(_judged(made, last, seed), key=lambda each: each[0])
+    weights = [math.exp(-_COUNT / 2 * (score - judged[0][0])) for score, _, _ in judged]
+    shares = [each / sum(weights) for each in weights]
+    _, misfit, best = judged[0]
+    family, point = best.family, best.best[1]
+    if best is not tried[0]:
+        bounds = {}
+
+    def text(name: str, value: float | None) -> str | None:
+        if value is None:
+            return None
+        return str(candidates.written(family, name, {**point, name: value}, observed.room))
+
+    told(1.0, family.name)
+    return Answer(
+        tuple(
+            (each.family.name, share)
+            for (_, _, each), share in zip(judged, shares, strict=True)
+        ),
+        misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
+        observed.room * 8 / observed.rate, _marks(recording),
+        candidates.queue(family, point, observed.rate, observed.room, observed.ecn),
+        tuple(
+            Parameter(name, text(name, point[name]) or "", *(
+                text(name, end) for end in bounds.get(name, (None, None))
+            ))
+            for name in ("buffer", *family.axes)
+        ),
+    )  # fmt: skip
+
+
+def _bounds(
+    made: Simulator, tried: _Tried, seed: int
+) -> dict[str, tuple[float | None, float | None]]:
+    """Where the misfit passes that of the 95 % interval, for one parameter after another."""
+    found = {}
+    for name in ("buffer", *tried.family.axes):
+        least, best = tried.best
+        points = [{**best, name: best[name] * factor} for factor in _FACTORS]
+        values = _tried(made, tried, points, seed)
+        curve = sorted([(0.0, least), *zip(map(math.log, _FACTORS), values, strict=True)])
+        ends = [_crossing(curve, min(least, *values) + _CROSSES, way) for way in (-1, 1)]
+        middle = tried.best[1][name]
+        low, high = (None if end is None else best[name] * math.exp(end) for end in ends)
+        found[name] = (
+            None if low is None else min(low, middle), None if high is None else max(high, middle),
+        )  # fmt: skip
+    return found
+
+
+def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> float | None:
+    """The last place, seen from the least value, at which a curve reaches a level."""
+    at = min(range(len(curve)), key=lambda k: curve[k][1])
+    while 0 <= at + way < len(curve):
+        (here, low), (there, high) = curve[at], curve[at + way]
+        if high > level:
+            share = 1.0 if math.isinf(high) else (level - low) / (high - low)
+            return here + share * (there - here)
+        at += way
+    return None
+
+
+def _judged(
+    made: Simulator, last: Sequence[_Tried], seed: int
+) -> list[tuple[float, float, _Tried]]:
+    """Score, misfit and family, with the spread over seeds: the synthetic likelihood."""
+    observed, found = made.observed, []
+    for each in last:
+        queue = candidates.queue(
+            each.family, each.best[1], observed.rate, observed.room, observed.ecn
+        )
+        runs = made.statistics([(queue, seed + k) for k in range(_SEEDS)])
+        rows = np.array([row for row in runs if row is not None])
+        if not rows.size:
+            continue
+        there = (~np.isnan(rows)).sum(0)
+        filled = np.where(np.isnan(rows), 0.0, rows)
+        mean = np.where(there > _SEEDS / 2, filled.sum(0) / np.maximum(there, 1), np.nan)
+        square = np.where(np.isnan(rows), 0.0, rows - mean) ** 2
+        spread = np.sqrt(np.nan_to_num(square).sum(0) / np.maximum(there - 1, 1) * (1 + 1 / _SEEDS))
+        z = features.deviations(observed.statistics, mean, spread)
+        misfit = features.misfit(z)
+        width = np.log1p(np.square(spread / features.FLOORS))[~np.isnan(z)].mean()
+        found.append((misfit + float(width), misfit, each))
+    return found
+
+
+def _marks(recording: Recording) -> dict[str, float]:
+    """The share of marks by the codepoint sent."""
+    there = ~recording.lost
+    codes = {bits: there & (recording.ecn == bits) for bits in (1, 2)}
+    return {
+        ECN[bits]: float(recording.marked[those].mean())
+        for bits, those in codes.items()
+        if those.any()
+    }

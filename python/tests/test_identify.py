@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+from conftest import Cli
+
+import bluewater
+from bluewater.errors import InputError
+from bluewater.study.identify import candidates, features, infer, path, probe, recording, virtual
+from bluewater.study.identify.candidates import FAMILIES
+from bluewater.study.identify.recording import Recording
+from bluewater.study.scenarios.scenario import Scenario
+from bluewater.units import seconds
+
+RATE = 2_000_000
+
+
+def scenario(aqm: str, buffer: str, params: str = "") -> Scenario:
+    return Scenario.parse(
+        f"""
+duration = "1s"
+[[link]]
+from = "A"
+to = "B"
+rate = "{RATE}bit"
+delay = "30ms"
+[[queue]]
+link = "A->B"
+aqm = "{aqm}"
+buffer = "{buffer}"
+params = {{ {params} }}
+[[traffic]]
+transport = "cbr"
+rate = "1kbit"
+from = ["A"]
+to = ["B"]
+"""
+    )
+
+
+def recorded(aqm: str, buffer: str, params: str = "") -> Recording:
+    return virtual.probed(scenario(aqm, buffer, params))
+
+
+@pytest.fixture(scope="module")
+def codel() -> Recording:
+    return recorded("codel", "500p", 'preset = "linux", interval = "60ms"')
+
+
+@pytest.fixture(scope="module")
+def defaults(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, np.ndarray]]:
+    """The statistics of each family with its defaults, for two seeds."""
+    rate, room, file = float(RATE), 80 * 1500.0, tmp_path_factory.mktemp("identify") / "p.pcapng"
+    packets = probe.packets(rate)
+    path.capture(packets, file)
+
+    def made(each: candidates.Family, seed: int) -> np.ndarray:
+        queue = candidates.queue(each, candidates.usual(each, room), rate, room, ecn=True)
+        text = path.scenario(queue, file, float(packets.sent[-1]), seed)
+        return features.statistics(path.run(text, int(packets.flow.max()) + 1), 0.006)
+
+    return {seed: {each.name: made(each, seed) for each in FAMILIES} for seed in (1, 99)}
+
+
+@pytest.mark.parametrize("family", [each.name for each in FAMILIES])
+def test_the_probe_tells_each_family_from_the_others(
+    family: str, defaults: dict[int, dict[str, np.ndarray]]
+) -> None:
+    misfits = {
+        name: features.misfit(features.deviations(defaults[99][family], made, 0.0))
+        for name, made in defaults[1].items()
+    }
+    ranked = sorted(misfits, key=lambda name: misfits[name])
+    assert ranked[0] == family
+    assert misfits[ranked[1]] - misfits[ranked[0]] > 0.1
+
+
+def test_rate_and_base_delay_are_read_off(codel: Recording) -> None:
+    basics = features.basics(codel)
+    assert basics.rate == pytest.approx(RATE, rel=0.002)
+    assert basics.base == pytest.approx(0.03, abs=1e-4)
+
+
+def test_a_recording_survives_its_file(codel: Recording, tmp_path: Path) -> None:
+    file = tmp_path / "path.csv"
+    recording.write(codel, file)
+    again = recording.read(file)
+    for name in ("size", "ecn", "marked"):
+        assert (getattr(again, name) == getattr(codel, name)).all()
+    pairs = set(zip(again.flow.tolist(), codel.flow.tolist(), strict=True))
+    assert len(pairs) == len(set(codel.flow.tolist())) == len(set(again.flow.tolist()))
+    delay, same = again.arrived - again.sent, codel.arrived - codel.sent
+    assert np.allclose(delay, same, atol=1e-8, equal_nan=True)
+    assert codel.lost.any()
+    assert codel.marked.any()
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search among few candidates, which takes seconds."""
+    pytest.importorskip("optuna")
+    few = [each for each in FAMILIES if each.name in ("droptail", "codel", "red", "pie")]
+    monkeypatch.setattr(infer, "FAMILIES", few)
+    monkeypatch.setattr(infer, "_ROUNDS", ((4, 3), (1, 8)))
+    monkeypatch.setattr(infer, "_SEEDS", 2)
+
+
+def test_codel_is_found_with_its_interval(codel: Recording, short: None) -> None:
+    found = infer.identify(codel)
+    assert found.families == ("codel",)
+    interval = next(each for each in found.parameters if each.name == "interval")
+    assert seconds(interval.value) == pytest.approx(0.06, rel=0.2)
+    assert found.marked["ect0"] > 0.1
+
+
+def test_a_queue_that_is_no_candidate_is_unknown(short: None) -> None:
+    assert not infer.identify(recorded("bernoulli", "2000p", "p = 0.3, ecn = false")).families
+
+
+GOOD = "sent_s,bytes,ecn,flow,arrived_s,ecn_arrived\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "not a recording"),
+        ("a,b\n1,2\n", "sent_s"),
+        (GOOD + "0,1400,not-ect,a,0.1,\n" * 3, "the recording has 3 packets"),
+        (GOOD + "0,1400,yes,a,0.1,\n", "ecn = 'yes'"),
+        (GOOD + "0,1400,not-ect,a,soon,\n", "arrived_s = 'soon'"),
+        (GOOD + "nan,1400,not-ect,a,1,\n", "sent_s = 'nan'"),
+        (GOOD + "0,14,not-ect,a,1,\n", "bytes = '14'"),
+        (GOOD + "0,1400,not-ect,a,0.1,\n" * 600, "spans 0 s"),
+        (GOOD + "".join(f"{k},1400,not-ect,a,,\n" for k in range(600)), "too few packets arrived"),
+    ],
+)
+def test_what_is_no_recording_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "path.csv"
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        bluewater.identify(file)
+    assert told in str(error.value)
+    assert str(file) in str(error.value)
+
+
+def test_the_command_writes_the_recording_of_a_probed_scenario(cli: Cli, tmp_path: Path) -> None:
+    file, to = tmp_path / "my.toml", tmp_path / "path.csv"
+    file.write_text(tomli_w.dumps(scenario("droptail", "40p").table))
+    assert cli("identify", str(file), "--to", str(to), keep_out=False).exit_code == 0
+    assert features.basics(recording.read(to)).rate == pytest.approx(RATE, rel=0.002)
+    refused = cli("identify", str(to), "--to", str(to), keep_out=False)
+    assert refused.exit_code == 2
+    assert "--to is for a scenario" in refused.output
+
+
+def test_a_link_that_varies_is_refused() -> None:
+    varying = scenario("droptail", "40p").with_({"link.0.jitter": "1ms"})
+    with pytest.raises(InputError, match="varies"):
+        virtual.probed(varying)
