@@ -71,7 +71,10 @@ pub trait Own: Sync {
     ///
     /// # Errors
     /// There is none of this name.
-    fn built_in(&self, name: &str) -> Result<(String, String), Complaint>;
+    fn built_in(&self, name: &str) -> Result<(String, String), Complaint> {
+        let hint = format!("there is no {name:?} here");
+        Err(Complaint::new("algorithm", "python:FILE:CLASS").hint(hint))
+    }
 
     /// An object of a class that advises a queue, at rest.
     ///
