@@ -173,7 +173,7 @@ class PerWay(Autorate):
     def step(self, now: int, measured: Measured) -> Sequence[float | None]:
         """Decides for each way."""
         ways = zip((measured.down, measured.up), self.memories, strict=True)
-        return [w and self.decide(now, w, memory, measured) for w, memory in ways]
+        return [None if w is None else self.decide(now, w, memory, measured) for w, memory in ways]
 
     def begin(self, way: Way, memory: SimpleNamespace) -> None:
         """Sets the initial state of a way."""
@@ -208,7 +208,8 @@ class Driver:
     def start(self) -> None:
         """Starts the object."""
         with _within(LIMIT_S):
-            self.object.start(Measured(self.period, *(b and Way(*b, b[0]) for b in self.bounds)))
+            down, up = (b and Way(*b, b[0]) for b in self.bounds)
+            self.object.start(Measured(self.period, down, up))
 
     def step(
         self,
@@ -220,7 +221,7 @@ class Driver:
     ) -> tuple[float | None, float | None]:
         """Makes a step; returns the rates down and up."""
         probes = [Probe(*each) for each in echoes]
-        ways = []
+        ways: list[Way | None] = []
         for bounds, seen, delays in zip(
             self.bounds,
             traffic,

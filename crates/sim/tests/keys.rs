@@ -115,6 +115,7 @@ const GROUPS: &[Row] = &[
     (CBR, "rate", "\"5.5mbit\""),
     (CBR, "rates", "[[\"3s\", \"1mbit\"]]"),
     (CBR, "gaps", "\"poisson\""),
+    (CBR, "echo", "true"),
     ("transport = \"cbr\"\nrate = \"6mbit\"\ngaps = \"uniform\"\njitter = 0.1", "jitter", "0.9"),
     ("transport = \"tfrc\"\nflows = 4", "discounting", "false"),
     ("transport = \"tfrc\"\nflows = 4", "equation_timeout", "\"1s\""),

@@ -220,6 +220,7 @@ fn blue_decides_as_its_model_in_fig_5() {
             auto: false,
             weight: 0.0,
             legacy: false,
+            in_class: false,
         });
         let text = scenario(FIG5, 25, &queue);
         assert!(text.contains("flows = 1000\n"));
