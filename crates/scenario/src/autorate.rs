@@ -6,10 +6,9 @@ use aqm::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::MAX_SAMPLES;
 use crate::arrivals::Files;
 use crate::error::{Complaint, did_you_mean};
-use crate::limits::{LONGEST, RATES};
+use crate::limits::{LONGEST, MAX_SAMPLES, RATES};
 use crate::network::Topology;
 use crate::own::{Class, Role, parts, provider, short};
 use crate::parameter::Parameter;

@@ -37,6 +37,7 @@ use defaults::zero;
 use error::Complaint;
 pub use error::ScenarioError;
 use event::EventSpec;
+use limits::MAX_SAMPLES;
 pub use limits::horizon;
 use network::{LinkSpec, Network, Topology};
 pub use parameter::Parameter;
@@ -115,9 +116,6 @@ pub struct Measure {
     #[serde(default)]
     pub control: bool,
 }
-
-/// Samples of a series that fit in memory.
-pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 
 fn default_seed() -> u64 {
     1

@@ -6,6 +6,8 @@ use aqm::Duration;
 pub(crate) const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
 /// The longest time that a link, a timer or an acknowledgement may take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
+/// Samples of a series that fit in memory.
+pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 
 /// Nothing can happen from this time on, ns: an event's key has room for its time beside the number of its
 /// source, one of so many links or flows, and two bits more for links.
