@@ -29,8 +29,8 @@ pub(crate) trait Line<P, T> {
 /// Slots that a ring has at once.
 const FIRST_SLOTS: usize = 64;
 
-/// The packets of one queue, in a ring whose length is a power of two. It doubles when it is full, within
-/// the memory that it takes at construction: a huge buffer costs only what it is used for.
+/// The packets of one queue, in a ring whose length is a power of two. It doubles as soon as it is full,
+/// within the memory that it takes at construction: a huge buffer costs only what it is used for.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<P, T> {
     limit: Limit,
@@ -43,7 +43,7 @@ pub(crate) struct Ring<P, T> {
 
 impl<P: Copy + Default, T: Copy + Default> Ring<P, T> {
     pub(crate) fn new(limit: Limit) -> Self {
-        let slots = (limit.max_packets() as usize).next_power_of_two();
+        let slots = (limit.max_packets() as usize + 1).next_power_of_two(); // never full
         let mut ring = Self {
             limit,
             backlog: Backlog::default(),
@@ -87,13 +87,13 @@ impl<P: Copy + Default, T: Copy + Default> Line<P, T> for Ring<P, T> {
 
     #[inline]
     fn push(&mut self, meta: Meta, packet: P, tag: T) {
-        if self.backlog.packets as usize == self.metas.len() {
-            self.double();
-        }
         let slot = self.slot(self.backlog.packets as usize);
         self.metas[slot] = meta;
         self.rest[slot] = (packet, tag);
         self.backlog.add(meta.len);
+        if self.backlog.packets as usize == self.metas.len() {
+            self.double();
+        }
     }
 
     #[inline]
