@@ -58,7 +58,7 @@ def defaults(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, np
     path.capture(packets, file)
 
     def made(each: candidates.Family, seed: int) -> np.ndarray:
-        queue = candidates.queue(each, candidates.usual(each, room), rate, room, ecn=True)
+        queue = candidates.queue(each, candidates.starts(each, room)[0], rate, room, ecn=True)
         text = path.scenario(queue, file, float(packets.sent[-1]), seed)
         return features.statistics(path.run(text, int(packets.flow.max()) + 1), 0.006)
 

@@ -86,8 +86,8 @@ UNITS = ["packets", "bytes"]
 """What a buffer counts."""
 
 
-def usual(family: Family, room: float) -> Point:
-    """The point of the defaults."""
+def starts(family: Family, room: float) -> list[Point]:
+    """Where a search begins: at the defaults, and at what is set for other round trips."""
     most = max(2.0, room / _FULL)
     if family.fair:
         point: Point = {"buffer": 10240.0 if family.early else 127.0}
@@ -95,7 +95,16 @@ def usual(family: Family, room: float) -> Point:
         point = (
             {"buffer": max(1000.0, most)} if family.early else {"buffer": most, "unit": UNITS[0]}
         )
-    return point | {name: axis[0] for name, axis in family.axes.items()}
+    point |= {name: axis[0] for name, axis in family.axes.items()}
+    if "interval" in family.axes:
+        others = [{"target": each / 20, "interval": each} for each in _TRIPS]
+    else:
+        others = [{"rtt": each} for each in _TRIPS if "rtt" in family.axes]
+    return [point, *(point | other for other in others)]
+
+
+_TRIPS = (0.04, 0.25)
+"""Round trips, s, short and long, for which CoDel and its kin are set."""
 
 
 def queue(family: Family, point: Point, rate: float, room: float, ecn: bool) -> Queue:

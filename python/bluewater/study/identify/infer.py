@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 4), (6, 6), (3, 8), (1, 10))
+_ROUNDS = ((len(FAMILIES), 5), (8, 6), (3, 8), (1, 10))
 """Searching: so many best families get so many more runs each."""
 _LAST, _SEEDS = 3, 5
 """The best families get runs with so many seeds."""
@@ -42,7 +42,7 @@ _COUNT = 20
 model is exact, so it is far below their number; measured in docs/identify.md."""
 _CROSSES = 3.84 / _COUNT
 """Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
-_EXPLAINED = 2.0
+_EXPLAINED = 0.5
 """The largest misfit of a queue that explains a recording."""
 SURE = 0.95
 """Probability from which on a family counts as certain."""
@@ -166,7 +166,7 @@ def find(
 
 
 def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) -> None:
-    """Adds points of a family, by Optuna; the first one is that of the defaults."""
+    """Adds points of a family, by Optuna, behind those that are usual."""
     observed, family = made.observed, tried.family
 
     def values(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
@@ -175,8 +175,7 @@ def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) ->
 
     space = candidates.space(family, observed.room)
     if not tried.points:
-        values([candidates.usual(family, observed.room)])
-        runs -= 1
+        runs -= len(values(candidates.starts(family, observed.room)))
     known = [((each,), point) for each, point in tried.points if math.isfinite(each)]
     for _ in search(space, ["minimize"], values, runs, seed + turn, known=known):
         pass
