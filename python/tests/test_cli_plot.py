@@ -9,7 +9,6 @@ import pytest
 from conftest import SWEEP, Cli
 
 import bluewater
-from bluewater.errors import InputError
 from bluewater.plots.log import panels as log_panels
 from bluewater.plots.log import read_log
 from bluewater.plots.run import figure, panels
@@ -236,13 +235,6 @@ def test_a_parameter_that_nothing_adapts_has_no_panel(tiny: Path) -> None:
         each.get_text() for each in figure(made, shown).texts
     }
     assert {p.y.label for p in shown if p.title == "B->A: drops"} == {"Packets in 100ms"}
-
-
-def test_an_interval_longer_than_the_run_is_said(cli: Cli, tiny: Path) -> None:
-    found = cli("run", str(tiny), "--set", "measure.interval=1000s")
-    assert "its interval of 1000s is longer than the run" in found.stderr
-    with pytest.raises(InputError, match="its interval is longer than the run"):
-        bluewater.plot(next((cli.out / "runs").glob("??/*")))
 
 
 def test_signals_have_their_units(tiny: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import time
-import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
@@ -19,7 +17,6 @@ import polars as pl
 from bluewater import _core
 from bluewater.errors import InputError, unknown
 from bluewater.results import host, html
-from bluewater.units import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -250,15 +247,6 @@ def measured(result: Result, name: str) -> pl.DataFrame:
     """
     found = result.load(name) if name in result.names else pl.DataFrame()
     if found.is_empty():
-        interval = tomllib.loads(result.scenario).get("measure", {}).get("interval")
-        span = result.summary.get("duration_s", math.inf)
-        if name == "series" and interval and seconds(interval, "interval") > span:
-            raise InputError(
-                f"the run has no {name}: its interval is longer than the run",
-                key="measure.interval",
-                value=interval,
-                allowed=f"less than its duration of {span:g}s",
-            )
         values = {"interval": '"100ms"'}
         keys = [f"`{key} = {values.get(key, 'true')}`" for key in _DECLARED[name]["needs"]]
         raise InputError(
