@@ -131,11 +131,11 @@ pub fn read<T: Copy>(kind: &Dimension<T>, text: &str, repeat: bool) -> Result<St
     let first = first.ok_or("there is nothing in it")?;
     let rows = if first.bytes().all(|b| b.is_ascii_digit()) {
         (kind.mahimahi)(text, repeat)?
-    } else if cells(first).iter().any(|cell| cell.starts_with("time")) || bare(first) {
-        csv(kind, text)?
-    } else {
+    } else if first.contains('=') {
         let table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
         return course(kind, &table.steps, repeat);
+    } else {
+        csv(kind, text)?
     };
     of_rows(kind, &rows, repeat)
 }
@@ -492,6 +492,15 @@ mod tests {
             read(&RATE, "2\n", false).unwrap().steps(),
             [(0, 0), (MS, 12_000_000), (2 * MS, 6_000_000)]
         );
+    }
+
+    /// A head is one of CSV whatever its columns are called.
+    #[test]
+    fn unknown_columns_are_named() {
+        for head in ["\"t\",\"rate\"", "t rate_bps", "a;b"] {
+            let wrong = read(&RATE, &format!("{head}\n0,10\n"), false).unwrap_err();
+            assert!(wrong.starts_with("line 1: a column is missing: one of time_s"), "{wrong}");
+        }
     }
 
     #[test]

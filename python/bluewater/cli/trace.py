@@ -179,7 +179,8 @@ def link(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A model (cellular, leo, wifi, fade), or a file: CSV, TOML, mahimahi's lines.",
+            help="A model (cellular, leo, wifi, fade, shared), or a file: CSV, TOML, mahimahi's "
+            "lines.",
         ),
     ],
     file: Annotated[
