@@ -104,8 +104,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna")
     few = [each for each in FAMILIES if each.name in ("droptail", "codel", "red", "pie")]
     monkeypatch.setattr(infer, "FAMILIES", few)
-    monkeypatch.setattr(infer, "_ROUNDS", ((4, 3), (1, 8)))
-    monkeypatch.setattr(infer, "_SEEDS", 2)
+    monkeypatch.setattr(infer, "_ROUNDS", ((4, 4), (1, 4)))
 
 
 def test_codel_is_found_with_its_interval(codel: Recording, short: None) -> None:

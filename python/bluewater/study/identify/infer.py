@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -31,10 +32,15 @@ if TYPE_CHECKING:
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 5), (8, 6), (3, 8), (1, 10))
+_ROUNDS = ((len(FAMILIES), 5), (8, 6))
 """Searching: so many best families get so many more runs each."""
+_CLIMBS = 3
+"""Each of the last families climbs from its best point so often along each parameter."""
 _LAST, _SEEDS = 3, 5
 """The best families get runs with so many seeds."""
+_NEAR = 0.08
+"""And with parameters that lie around the best ones by this share: the decisions of CoDel and its
+kin depend on them so finely that the search never meets them exactly."""
 _FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
 """Around the best value of a parameter these multiples are simulated."""
 _COUNT = 20
@@ -161,8 +167,19 @@ def find(
         for each in sorted(tried, key=lambda one: one.best[0])[:count]:
             _explore(made, each, runs, seed, turn)
             done += runs
-            told(done / whole, each.family.name)
+            told(0.5 * done / whole, each.family.name)
+    last = sorted(tried, key=lambda one: one.best[0])[:_LAST]
+    for n in range(_CLIMBS * len(last)):
+        _climb(made, last[n % len(last)], seed)
+        told(0.5 + 0.5 * (n + 1) / (_CLIMBS * len(last)), last[n % len(last)].family.name)
     return sorted(tried, key=lambda one: one.best[0])
+
+
+def _climb(made: Simulator, tried: _Tried, seed: int) -> None:
+    """Goes to the best multiple of one parameter after another."""
+    for name in ("buffer", *tried.family.axes):
+        best = tried.best[1]
+        _tried(made, tried, [{**best, name: best[name] * each} for each in _FACTORS], seed)
 
 
 def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) -> None:
@@ -333,13 +350,18 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
 def _judged(
     made: Simulator, last: Sequence[_Tried], seed: int
 ) -> list[tuple[float, float, _Tried]]:
-    """Score, misfit and family, with the spread over seeds: the synthetic likelihood."""
+    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood."""
     observed, found = made.observed, []
     for each in last:
-        queue = candidates.queue(
-            each.family, each.best[1], observed.rate, observed.room, observed.ecn
-        )
-        runs = made.statistics([(queue, seed + k) for k in range(_SEEDS)])
+        best, near = each.best[1], random.Random(seed)
+        queues = []
+        for k in range(_SEEDS):
+            point = {name: best[name] * math.exp(near.gauss(0, _NEAR)) for name in each.family.axes}
+            made_of = best | point
+            queues.append((candidates.queue(
+                each.family, made_of, observed.rate, observed.room, observed.ecn,
+            ), seed + k))  # fmt: skip
+        runs = made.statistics(queues)
         rows = np.array([row for row in runs if row is not None])
         if not rows.size:
             continue
