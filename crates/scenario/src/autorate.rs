@@ -10,7 +10,7 @@ use crate::arrivals::Files;
 use crate::error::{Complaint, did_you_mean};
 use crate::limits::{LONGEST, MAX_SAMPLES, RATES};
 use crate::network::Topology;
-use crate::own::{Class, Role, parts, provider, short};
+use crate::own::{Class, Role, parts, provider, resolve};
 use crate::parameter::Parameter;
 use crate::queue::{QueueSpec, pairs, texts, typed};
 use crate::text::Text;
@@ -82,20 +82,9 @@ impl AutorateSpec {
 
     /// Reads the text of its class, of entry number `i`.
     pub(crate) fn resolve(&mut self, i: usize, files: &mut dyn Files) -> Result<(), Complaint> {
-        let key = |field: &str| format!("autorate[{i}].{field}");
-        if let Some((file, _)) = parts(&self.algorithm) {
-            if self.code.is_none() {
-                let read = files.text(file).map_err(|e| Complaint::wrong(key("algorithm"), e))?;
-                self.code = Some(read.text);
-            }
-            if let Some(name) = short(&self.algorithm) {
-                self.algorithm = name;
-            }
+        let at = format!("autorate[{i}]");
+        if resolve(Role::Autorate, &at, &mut self.algorithm, &mut self.code, files)? {
             return Ok(());
-        }
-        if self.code.is_some() {
-            let only = "only with an algorithm = \"python:FILE:CLASS\"";
-            return Err(Complaint::wrong(key("code"), only));
         }
         let own = provider(Role::Autorate).map_err(|c| within(i, c))?;
         let (name, code) = own.built_in(&self.algorithm).map_err(|c| within(i, c))?;

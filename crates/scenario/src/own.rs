@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use aqm::Env;
 use aqm::own::Advice;
 
+use crate::arrivals::Files;
 use crate::error::Complaint;
 
 /// What such a name begins with.
@@ -116,6 +117,36 @@ pub fn registered(transport: &str) -> Option<&str> {
 /// The file and the class of a name such as `python:blue.py:Blue`, if it is one.
 pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(LANGUAGE)?.rsplit_once(':')
+}
+
+/// Reads the file of a class into `code`, unless its text is there, and leaves the file's own name in `name`.
+/// Whether `name` is that of a class. `at` is the table, such as `queue[0]`.
+///
+/// # Errors
+/// A file that cannot be read, and a text without a class.
+pub(crate) fn resolve(
+    role: Role,
+    at: &str,
+    name: &mut String,
+    code: &mut Option<String>,
+    files: &mut dyn Files,
+) -> Result<bool, Complaint> {
+    let key = role.key();
+    let Some((file, _)) = parts(name) else {
+        if code.is_some() {
+            let only = format!("only with an {key} = \"python:FILE:CLASS\"");
+            return Err(Complaint::wrong(format!("{at}.code"), only));
+        }
+        return Ok(false);
+    };
+    if code.is_none() {
+        let read = files.text(file).map_err(|e| Complaint::wrong(format!("{at}.{key}"), e))?;
+        *code = Some(read.text);
+    }
+    if let Some(short) = short(name) {
+        *name = short;
+    }
+    Ok(true)
 }
 
 /// The name with the file's own name in place of its path, which is another one on each machine.

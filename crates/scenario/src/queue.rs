@@ -16,7 +16,7 @@ use crate::classes::{ClassSpec, Classes, expand};
 use crate::elsewhere;
 use crate::error::{Complaint, meant, meant_parameter};
 use crate::network::Topology;
-use crate::own::{Class, Role, parts, provider, short};
+use crate::own::{Class, Role, parts, provider, resolve};
 use crate::parameter::Parameter;
 use crate::text::Text;
 
@@ -115,23 +115,7 @@ pub(crate) fn pairs<'a>(texts: &'a [(&'a str, String)]) -> Vec<(&'a str, &'a str
 impl QueueSpec {
     /// Reads the file of an algorithm in Python, and keeps its text.
     pub(crate) fn resolve(&mut self, i: usize, files: &mut dyn Files) -> Result<(), Complaint> {
-        let Some((file, _)) = parts(&self.aqm) else {
-            return match &self.code {
-                Some(_) => Err(Complaint::wrong(
-                    format!("queue[{i}].code"),
-                    "only with an aqm = \"python:FILE:CLASS\"",
-                )),
-                None => Ok(()),
-            };
-        };
-        if self.code.is_none() {
-            let read = files.text(file);
-            let text = read.map_err(|e| Complaint::wrong(format!("queue[{i}].aqm"), e))?;
-            self.code = Some(text.text);
-        }
-        if let Some(name) = short(&self.aqm) {
-            self.aqm = name;
-        }
+        resolve(Role::Aqm, &format!("queue[{i}]"), &mut self.aqm, &mut self.code, files)?;
         Ok(())
     }
 

@@ -142,7 +142,7 @@ fn build_link(
     Ok(Link::managed(edge.rate, delay, queue, rng, counted).with(&edge.sending))
 }
 
-/// What queue number `i` of the scenario, on `link`, knows when it is built.
+/// [`env_of`] for queue number `i` of the scenario.
 fn env(
     scenario: &Scenario,
     topology: &Topology,
@@ -164,7 +164,7 @@ fn env(
     })
 }
 
-/// The same of the queue on `link`.
+/// What the queue on `link` knows when it is built.
 pub(crate) fn env_of(
     scenario: &Scenario,
     topology: &Topology,

@@ -249,6 +249,8 @@ def _check_columns(schema: pl.Schema, path: Path) -> None:
             raise _wrong(path, name, str(found), "a column of numbers")
 
 
+ECN_BITS = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
+"""Codepoints of the ECN field and their bits."""
 _WORDS = {
     "ecn": ("not-ect", "ect0", "ect1", "ce"),
     "fate": ("sent", "dropped", "queued"),

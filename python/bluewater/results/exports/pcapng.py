@@ -8,7 +8,7 @@ import polars as pl
 
 from bluewater import _core
 from bluewater.files import whole
-from bluewater.results.packets import FORWARD, TCP, collected, directed, of_queue, open_
+from bluewater.results.packets import ECN_BITS, FORWARD, TCP, collected, directed, of_queue, open_
 from bluewater.results.why import story
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _TCP_HEADERS = 40
 _SEGMENT = 1500
 """Length in bytes of a full packet, for a flow without data in the file."""
 
-_ECN = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
 _PORTS = {True: 80, False: 9}
 """Ports of the sink: for TCP, and for datagrams (discard)."""
 
@@ -61,7 +60,7 @@ def _packets(rows: pl.DataFrame, facts: Facts) -> Iterator[tuple[Any, ...]]:
         yield (
             row["arrived_ns"],
             row["bytes"],
-            _ECN[row["ecn"]],
+            ECN_BITS[row["ecn"]],
             *_ends(row),
             _numbers(row, segment) if row["kind"] in TCP else None,
             _comment(story(row, facts)),

@@ -91,6 +91,10 @@ class Observed:
     end: float
     flows: int
 
+    def queue(self, family: Family, point: Point) -> Queue:
+        """The queue of a point, on this path."""
+        return candidates.queue(family, point, self.rate, self.room, self.ecn)
+
 
 def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     """The statistics of a recording, and what is read off it."""
@@ -200,14 +204,11 @@ def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) ->
 
 def _tried(made: Simulator, tried: _Tried, points: Sequence[Point], seed: int) -> list[float]:
     """The misfits of points of a family, which are added to it."""
-    observed = made.observed
-    queues = [
-        candidates.queue(tried.family, point, observed.rate, observed.room, observed.ecn)
-        for point in points
-    ]
-    found = made.misfits(queues, seed)
-    tried.points += zip(found, points, strict=True)
-    return found
+    before = [point for _, point in tried.points]
+    new = [point for point in points if point not in before]
+    found = made.misfits([made.observed.queue(tried.family, point) for point in new], seed)
+    tried.points += zip(found, new, strict=True)
+    return [next(value for value, other in tried.points if other == point) for point in points]
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def identify(
         ),
         misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
         observed.room * 8 / observed.rate, _marks(recording),
-        candidates.queue(family, point, observed.rate, observed.room, observed.ecn),
+        observed.queue(family, point),
         tuple(
             Parameter(name, text(name, point[name]) or "", *(
                 text(name, end) for end in bounds.get(name, (None, None))
@@ -354,14 +355,12 @@ def _judged(
     observed, found = made.observed, []
     for each in last:
         best, near = each.best[1], random.Random(seed)
-        queues = []
-        for k in range(_SEEDS):
-            point = {name: best[name] * math.exp(near.gauss(0, _NEAR)) for name in each.family.axes}
-            made_of = best | point
-            queues.append((candidates.queue(
-                each.family, made_of, observed.rate, observed.room, observed.ecn,
-            ), seed + k))  # fmt: skip
-        runs = made.statistics(queues)
+        points = [
+            best | {name: best[name] * math.exp(near.gauss(0, _NEAR)) for name in each.family.axes}
+            for _ in range(_SEEDS)
+        ]
+        queues = [observed.queue(each.family, point) for point in points]
+        runs = made.statistics([(queue, seed + k) for k, queue in enumerate(queues)])
         rows = np.array([row for row in runs if row is not None])
         if not rows.size:
             continue

@@ -9,7 +9,7 @@ import numpy as np
 import tomli_w
 
 from bluewater import _core
-from bluewater.study.identify.recording import ECN
+from bluewater.results.packets import ECN_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,6 @@ class Seen:
 
 
 _COLUMNS = ("arrived_ns", "bytes", "ecn", "flow", "left_ns", "fate", "marked")
-_BITS = {name: bits for bits, name in enumerate(ECN)}
 
 
 def run(text: str, flows: int, every: int = 1, queue: str = "A->B") -> Seen:
@@ -118,7 +117,7 @@ def run(text: str, flows: int, every: int = 1, queue: str = "A->B") -> Seen:
     return Seen(
         sent * 1e-9,
         np.array(columns["bytes"]),
-        np.array([_BITS[each] for each in columns["ecn"]]),
+        np.array([ECN_BITS[each] for each in columns["ecn"]]),
         np.array(columns["flow"]),
         np.where(passed, (left - sent) * 1e-9, np.nan),
         passed & np.array([each != "" for each in columns["marked"]]),

@@ -11,13 +11,14 @@ from polars.exceptions import PolarsError
 
 from bluewater.errors import InputError
 from bluewater.files import check, whole
+from bluewater.results.packets import ECN_BITS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-ECN = ("not-ect", "ect1", "ect0", "ce")
+ECN = tuple(ECN_BITS)
 """Codepoints of the ECN field by their bits."""
 COLUMNS = {
     "sent_s": pl.Float64,
@@ -131,8 +132,7 @@ def _checked(table: pl.DataFrame, file: str) -> Recording:
         )  # fmt: skip
     flows = table["flow"].unique(maintain_order=True).to_list()
     numbers = {name: number for number, name in enumerate(flows)}
-    codes = {name: bits for bits, name in enumerate(ECN)}
-    ecn = np.array([codes[each] for each in table["ecn"]])
+    ecn = np.array([ECN_BITS[each] for each in table["ecn"]])
     ce = (table["ecn_arrived"].fill_null("") == "ce").to_numpy()
     sent = table["sent_s"].to_numpy()
     return Recording(
