@@ -39,10 +39,11 @@ fn who_tells_flows_apart_and_tags_packets() {
 }
 
 /// What a discipline says that it remembers is what it takes beyond a queue that drops at its tail, but
-/// for the lengths of its lists. A buffer of 128 packets fills a ring; two coupled queues have one each.
+/// for the lengths of its lists. A ring of 128 slots holds 127 packets; two coupled queues have one each.
 #[test]
 fn what_is_told_is_what_is_taken() {
-    let limit = Limit::packets(128).unwrap();
+    const SLOTS: u64 = 128;
+    let limit = Limit::packets(SLOTS - 1).unwrap();
     let env = Env::new(limit, Rate::from_mbit(45));
     let build = |name| {
         let build = || AnyQdisc::<()>::build(name, &[], &env, &mut Rng::new(0, 0)).unwrap();
@@ -53,7 +54,7 @@ fn what_is_told_is_what_is_taken() {
     let ring = plain - size_of::<Fifo<DropTail, ()>>() as u64;
     for name in CATALOG.iter().map(|entry| entry.name) {
         let (State { queue, per_flow, flows, per_packet }, taken) = build(name);
-        let told = queue + per_flow * flows + per_packet * 128;
+        let told = queue + per_flow * flows + per_packet * SLOTS;
         let coupled = ["dualpi2", "curvy-red"].contains(&name);
         let beside = if coupled { 2 * ring } else { plain };
         let difference = (told + beside).abs_diff(taken);
