@@ -38,7 +38,7 @@ use error::Complaint;
 pub use error::ScenarioError;
 use event::EventSpec;
 use limits::MAX_SAMPLES;
-pub use limits::horizon;
+pub use limits::{LARGEST_WINDOW, horizon};
 use network::{LinkSpec, Network, Topology};
 pub use parameter::Parameter;
 pub use queue::QueueSpec;

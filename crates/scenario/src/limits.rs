@@ -6,6 +6,8 @@ use aqm::Duration;
 pub(crate) const RATES: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000_000;
 /// The longest time that a link, a timer or an acknowledgement may take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
+/// The most packets that a window may have: the numbers of SACK blocks fit in 20 bits.
+pub const LARGEST_WINDOW: u32 = (1 << 20) - 1;
 /// Samples of a series that fit in memory.
 pub(crate) const MAX_SAMPLES: u64 = 10_000_000;
 

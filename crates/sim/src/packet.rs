@@ -7,6 +7,60 @@ pub use scenario::arrivals::SHORTEST_PACKET;
 /// The most SACK blocks in one acknowledgement (RFC 2018 §3: three with timestamps in use).
 pub const SACK_BLOCKS: usize = 3;
 
+/// SACK blocks as (first, past the last), counted from the acknowledgement's number, up to
+/// [`scenario::LARGEST_WINDOW`], in twelve bytes: three blocks in 16 bits a number, or two in 20 bits, as it takes to hold the first.
+/// Then the fifth word has the numbers' upper bits, and the sixth is 0, as in no third block.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sack([u16; 2 * SACK_BLOCKS]);
+
+impl Sack {
+    /// Of `blocks`, none empty, those that there is room for.
+    pub fn new(blocks: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        let mut told = Self::default();
+        let words = told.0.chunks_exact_mut(2);
+        let mut high = 0;
+        for (i, (words, (first, end))) in words.zip(blocks).enumerate() {
+            let upper = (first >> 16 | end >> 16 << 4) as u16;
+            if i == SACK_BLOCKS - 1 && (high | upper) > 0 {
+                break;
+            }
+            words.copy_from_slice(&[first as u16, end as u16]);
+            if upper > 0 {
+                high |= upper << (8 * i);
+            }
+        }
+        if high > 0 {
+            told.0[4] = high;
+        }
+        told
+    }
+
+    /// The blocks; (0, 0) from where there are no more.
+    #[inline]
+    pub fn blocks(self) -> [(u32, u32); SACK_BLOCKS] {
+        let [a, b, c, d, e, f] = self.0.map(u32::from);
+        if e <= f {
+            return [(a, b), (c, d), (e, f)];
+        }
+        let wide = |low, place: u32| low | (e >> place & 15) << 16;
+        [(wide(a, 0), wide(b, 4)), (wide(c, 8), wide(d, 12)), (0, 0)]
+    }
+
+    /// Whether there is no block.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0[1] | self.0[4] == 0
+    }
+
+    /// Makes place for one block more, of which nobody asks where it lies.
+    pub fn make_place(&mut self) {
+        let [.., e, f] = &mut self.0;
+        if *e < *f {
+            (*e, *f) = (0, 0);
+        }
+    }
+}
+
 /// A time in ns below 2⁵⁶, 2.3 years, in seven bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp([u8; 7]);
@@ -76,9 +130,8 @@ pub enum Payload {
         ece: u8,
         /// The timestamp of what let the acknowledgement's number grow (RFC 7323 §4.3); wraps.
         echo: u16,
-        /// SACK blocks as (first, past the last), counted from the acknowledgement's number; (0, 0)
-        /// from where there are no more.
-        sack: [(u16, u16); SACK_BLOCKS],
+        /// What came beyond it.
+        sack: Sack,
     },
     /// The first packet of a handshake.
     Syn {
@@ -254,7 +307,7 @@ impl Carried for Packet {
             Payload::Ack { ece, sack, .. } => {
                 // As in a header, where AE is beyond the flags that every TCP knows, and where what
                 // came twice has a block.
-                let bare = sack[0].1 == 0 && ece & (AE | DUPLICATE) == 0;
+                let bare = sack.is_empty() && ece & (AE | DUPLICATE) == 0;
                 Ack::new(self.seq, [ece & 1 > 0, ece & 2 > 0], bare)
             }
             Payload::Recorded { ack, .. } => ack,
@@ -278,16 +331,41 @@ mod tests {
     #[test]
     fn an_acknowledgement_that_says_more_is_not_bare() {
         let ack = |seq, ece, block| {
-            let payload = Payload::Ack { ece, echo: 0, sack: [block, (0, 0), (0, 0)] };
+            let payload = Payload::Ack { ece, echo: 0, sack: Sack::new(block) };
             Packet { seq, payload, ..Packet::default() }.ack()
         };
-        let later = ack(9, 0, (0, 0));
+        let later = ack(9, 0, None);
         for ece in 0..16 {
-            let (told, ecn) = (ack(8, ece, (0, 0)).is_told_by(later), ece & 3);
+            let (told, ecn) = (ack(8, ece, None).is_told_by(later), ece & 3);
             assert_eq!(told, ece < AE, "{ece}");
-            assert!(ack(8, ece, (0, 0)).same_ecn(ack(9, ecn, (0, 0))), "{ece}");
+            assert!(ack(8, ece, None).same_ecn(ack(9, ecn, None)), "{ece}");
         }
-        assert!(!ack(8, 0, (1, 2)).is_told_by(later));
+        assert!(!ack(8, 0, Some((1, 2))).is_told_by(later));
+    }
+
+    #[test]
+    fn blocks_are_told_as_far_as_there_is_room() {
+        let all = scenario::LARGEST_WINDOW;
+        let cases: [(&[(u32, u32)], usize); 9] = [
+            (&[], 0),
+            (&[(1, 2)], 1),
+            (&[(9, 65_535), (5, 8), (1, 2), (20, 30)], 3),
+            (&[(9, 65_536)], 1),
+            (&[(65_536, 65_537), (1, 2), (4, 5)], 2),
+            (&[(1, 65_536), (65_537, 65_538)], 2),
+            (&[(4, 5), (1, 2), (65_536, 131_072)], 2),
+            (&[(4, 5), (131_072, 131_073), (1, 2)], 2),
+            (&[(all - 1, all), (1, all - 2)], 2),
+        ];
+        for (blocks, room) in cases {
+            let mut sack = Sack::new(blocks.iter().copied());
+            let mut expected = blocks[..room].to_vec();
+            expected.resize(SACK_BLOCKS, (0, 0));
+            assert_eq!((sack.blocks().to_vec(), sack.is_empty()), (expected.clone(), room == 0));
+            sack.make_place();
+            expected[SACK_BLOCKS - 1] = (0, 0);
+            assert_eq!(sack.blocks().to_vec(), expected);
+        }
     }
 
     /// An echo is of the last tick that it may be of, and wraps.

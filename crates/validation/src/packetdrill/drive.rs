@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sim::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, tick};
+use sim::packet::{DUPLICATE, Packet, Payload, Sack, tick};
 use sim::transport::tcp::options::{AfterIdle, Options, Pacing};
 use sim::transport::tcp::receiver::{AckWhen, Receiver};
 use sim::transport::tcp::sender::{Congestion, Sender};
@@ -130,10 +130,7 @@ impl Host {
             }
             Step::Ack { ack, window, echo, duplicate, stamp, blocks } => {
                 self.o.window.receiver = *window;
-                let mut sack = [(0, 0); SACK_BLOCKS];
-                for (at, (first, end)) in sack.iter_mut().zip(blocks) {
-                    *at = ((first - ack) as u16, (end - ack) as u16);
-                }
+                let sack = Sack::new(blocks.iter().map(|(first, end)| (first - ack, end - ack)));
                 let ece = u8::from(*echo) | if *duplicate { DUPLICATE } else { 0 };
                 let stamped = self.opened_at.saturating_add_signed(stamp * 1_000_000);
                 let echo = if self.o.recovery.timestamps { tick(stamped) as u16 } else { 0 };
@@ -212,9 +209,10 @@ fn is_expected(expected: &Step, n: u32, packet: &Packet) -> bool {
         }
         (Step::Answer { ack, echo, duplicate, blocks }, Payload::Ack { ece, sack, .. }) => {
             let told: Vec<(u32, u32)> = sack
-                .iter()
+                .blocks()
+                .into_iter()
                 .take_while(|block| block.1 > 0)
-                .map(|&(a, b)| (packet.seq + u32::from(a), packet.seq + u32::from(b)))
+                .map(|(a, b)| (packet.seq + a, packet.seq + b))
                 .collect();
             packet.seq == *ack
                 && (ece & 1 > 0) == *echo

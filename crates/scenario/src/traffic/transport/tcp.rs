@@ -11,7 +11,7 @@ use toml::de::{DeTable, Error};
 use super::{Keys, SHORTEST_RTO, second};
 use crate::defaults::{one, yes, zero};
 use crate::error::Complaint;
-use crate::limits::LONGEST;
+use crate::limits::{LARGEST_WINDOW, LONGEST};
 use crate::parameter::Parameter;
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
@@ -173,7 +173,7 @@ pub struct Tcp {
     /// Initial window in packets, 1 … 1000.
     #[serde(default = "two")]
     pub initial_window: u32,
-    /// The receiver's window, in packets or bytes, 1 … 65 535 packets.
+    /// The receiver's window, in packets or bytes, 1 … 1 048 575 packets.
     #[serde(default = "wide")]
     pub window: Text<Size>,
     /// Least retransmission timeout.
@@ -440,7 +440,7 @@ impl Tcp {
             Size::Bytes(n) => n / u64::from(bytes),
             _ => return None,
         };
-        u32::try_from(packets).ok().filter(|n| (1..=65_535).contains(n))
+        u32::try_from(packets).ok().filter(|n| (1..=LARGEST_WINDOW).contains(n))
     }
 
     /// Whether, after a timeout, repairs wait until more is acknowledged than had been sent by then.
@@ -517,7 +517,7 @@ impl Tcp {
 
     fn check_windows(&self, group: &GroupSpec, at: &Place) -> Result<(), Complaint> {
         if self.window_packets(group.packet_bytes().unwrap_or(1)).is_none() {
-            return at.refuse("window", "1p … 65535p");
+            return at.refuse("window", &format!("1p … {LARGEST_WINDOW}p"));
         }
         if !(1..=1000).contains(&self.initial_window) {
             return at.refuse("initial_window", "1 … 1000 packets");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Keys, SHORTEST_RTO, second};
 use crate::error::Complaint;
-use crate::limits::LONGEST;
+use crate::limits::{LARGEST_WINDOW, LONGEST};
 use crate::text::Text;
 use crate::traffic::app::{App, AppName};
 use crate::traffic::{GroupSpec, Place};
@@ -15,7 +15,7 @@ use crate::traffic::{GroupSpec, Place};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "window")]
 pub struct Window {
-    /// Packets under way, 1 … 65 535.
+    /// Packets under way, 1 … 1 048 575.
     pub window: u32,
     /// Without an answer for so long, all packets under way are taken for lost, and one is sent; the
     /// rest of the window follows its answer.
@@ -30,8 +30,8 @@ impl Keys for Window {
     const ANSWERS: bool = true;
 
     fn check(&self, _: &GroupSpec, _: &App, at: &Place) -> Result<(), Complaint> {
-        if !(1..=65_535).contains(&self.window) {
-            return at.refuse("window", "1 … 65535");
+        if !(1..=LARGEST_WINDOW).contains(&self.window) {
+            return at.refuse("window", &format!("1 … {LARGEST_WINDOW}"));
         }
         if !(SHORTEST_RTO..=LONGEST).contains(&self.timeout.0) {
             return at.refuse("timeout", &format!("{SHORTEST_RTO} … {LONGEST}"));

@@ -5,10 +5,13 @@ use scenario::traffic::Conduct;
 
 use super::bits::Bits;
 use super::options::{Echo, Options, Variant};
-use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET};
+use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET, Sack};
 
 /// AccECN's counters begin with it (RFC 9768 §3.2).
 pub(super) const FIRST_COUNT: u8 = 5;
+
+/// A longer block is told as far as it is new: the rest was told before, packets.
+const LONGEST_BLOCK: u32 = u16::MAX as u32;
 
 /// The receiver's state.
 #[derive(Clone, Default, Debug)]
@@ -17,8 +20,8 @@ pub struct Receiver {
     next: u32,
     /// What arrived beyond `next`.
     beyond: Bits,
-    /// The last blocks to report, newest first (RFC 2018 §4): what begins them, and how long they are, no
-    /// longer than the window; 0 and 0 where there is none. An optimistic receiver has none: its first number
+    /// The last blocks to report, newest first (RFC 2018 §4): what begins them, and how long they are, at
+    /// most [`LONGEST_BLOCK`]; 0 and 0 where there is none. An optimistic receiver has none: its first number
     /// counts the packets that it acknowledged though they had not come.
     firsts: [u32; SACK_BLOCKS],
     lengths: [u16; SACK_BLOCKS],
@@ -173,9 +176,9 @@ impl Receiver {
         let mut kept = 0;
         for (first, end) in self.blocks() {
             if end == block.0 {
-                block.0 = first;
+                block.0 = first.max(block.1.saturating_sub(LONGEST_BLOCK));
             } else if first == block.1 {
-                block.1 = end;
+                block.1 = end.min(block.0 + LONGEST_BLOCK);
             } else {
                 others[kept] = (first, end);
                 kept += 1;
@@ -210,7 +213,7 @@ impl Receiver {
     #[inline]
     pub fn acknowledge(&mut self, sack: bool, packet: &mut Packet) {
         self.unacknowledged = 0;
-        let payload = Payload::Ack { ece: self.echo, echo: 0, sack: [(0, 0); SACK_BLOCKS] };
+        let payload = Payload::Ack { ece: self.echo, echo: 0, sack: Sack::default() };
         (packet.len, packet.ecn) = (SHORTEST_PACKET, Ecn::default());
         (packet.seq, packet.payload) = (self.next, payload);
         if sack && self.lengths[0] > 0 {
@@ -220,15 +223,8 @@ impl Receiver {
 
     #[inline(never)]
     fn with_blocks(&self) -> Payload {
-        let (mut blocks, mut sack) = (0, [(0, 0); SACK_BLOCKS]);
-        for (first, end) in self.blocks() {
-            // What lies further than 65 535 packets ahead is not reported.
-            let relative = |n: u32| u16::try_from(n - self.next).ok();
-            if let (Some(first), Some(end)) = (relative(first), relative(end)) {
-                sack[blocks] = (first, end);
-                blocks += 1;
-            }
-        }
+        let sack =
+            Sack::new(self.blocks().map(|(first, end)| (first - self.next, end - self.next)));
         Payload::Ack { ece: self.echo, echo: 0, sack }
     }
 
@@ -243,7 +239,7 @@ impl Receiver {
             }
             if std::mem::take(&mut self.duplicate) && o.recovery.variant == Variant::Rack {
                 *ece |= DUPLICATE;
-                sack[SACK_BLOCKS - 1] = (0, 0);
+                sack.make_place();
             }
         }
     }
@@ -285,10 +281,8 @@ mod tests {
     fn blocks(r: &mut Receiver) -> Vec<(u32, u32)> {
         let ack = acknowledgement(r);
         let Payload::Ack { sack, .. } = ack.payload else { panic!("{ack:?}") };
-        sack.iter()
-            .take_while(|block| block.1 > 0)
-            .map(|&(a, b)| (ack.seq + u32::from(a), ack.seq + u32::from(b)))
-            .collect()
+        let told = sack.blocks().into_iter().take_while(|block| block.1 > 0);
+        told.map(|(a, b)| (ack.seq + a, ack.seq + b)).collect()
     }
 
     fn data(r: &mut Receiver, seq: u32) {
@@ -311,6 +305,28 @@ mod tests {
         assert_eq!((r.delivered(), blocks(&mut r)), (6, vec![(7, 8)]));
         data(&mut r, 6);
         assert_eq!((r.delivered(), blocks(&mut r)), (8, vec![]));
+    }
+
+    /// Whatever is missing, blocks tell of what came and of nothing else, and of the newest first; also as a
+    /// repair fills the gap before a long block.
+    #[test]
+    fn blocks_of_a_large_window_tell_what_came() {
+        for missing in [&[0][..], &[0, 70_000], &[0, 10, 66_000], &[0, 65_535, 65_537, 140_000]] {
+            let (mut r, mut came) = (Receiver::default(), vec![false; 200_000]);
+            let first = (0..200_000).filter(|n| !missing.contains(n));
+            for (count, n) in first.chain(missing.iter().rev().copied()).enumerate() {
+                data(&mut r, n);
+                came[n as usize] = true;
+                if count % 997 == 0 || missing.contains(&n) {
+                    let told = blocks(&mut r);
+                    assert!(n < r.delivered() || told[0].0 <= n && n < told[0].1, "{n}: {told:?}");
+                    assert!(
+                        told.iter().all(|b| came[b.0 as usize..b.1 as usize].iter().all(|&c| c))
+                    );
+                }
+            }
+            assert_eq!(r.delivered(), 200_000);
+        }
     }
 
     #[test]
@@ -371,7 +387,7 @@ mod tests {
             let mut ack = acknowledgement(&mut r);
             r.tell_more(&mut ack, &o);
             let Payload::Ack { ece, sack, .. } = ack.payload else { panic!("{ack:?}") };
-            (ece, sack.iter().filter(|block| block.1 > 0).count())
+            (ece, sack.blocks().iter().filter(|block| block.1 > 0).count())
         };
         for seq in [0, 2, 4] {
             assert_eq!(told(seq).0, 0, "{seq}");

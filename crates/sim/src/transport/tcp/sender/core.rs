@@ -7,7 +7,7 @@ use super::super::options::{AfterIdle, Options, Variant};
 use super::super::rtt::{Backoff, RttEstimator};
 use super::super::runs::Runs;
 use super::{Counts, NEVER, NONE, State};
-use crate::packet::{Packet, Payload, SACK_BLOCKS};
+use crate::packet::{Packet, Payload, Sack};
 
 /// A loose window is larger by this share where each acknowledgement is a sample of the round trip, and by a packet
 /// (udp_prague).
@@ -149,19 +149,19 @@ impl Core {
         packet.ecn = if again | self.without_ecn { o.ecn.again } else { o.ecn.codepoint };
     }
 
-    /// Puts the blocks into the scoreboard; true if they tell anything new.
-    pub(super) fn take_sack(&mut self, ack: u32, blocks: [(u16, u16); SACK_BLOCKS]) -> bool {
+    /// Puts the blocks of `sack` into the scoreboard; true if they tell anything new.
+    pub(super) fn take_sack(&mut self, ack: u32, sack: Sack) -> bool {
         self.sacked.advance(self.una.max(ack));
         let mut news = false;
-        for block in blocks {
+        for block in sack.blocks() {
             self.sacked.insert(self.reported(ack, block), |_| news = true);
         }
         news
     }
 
     /// The numbers that a block of an acknowledgement up to `ack` reports, of what is outstanding.
-    pub(super) fn reported(&self, ack: u32, (first, end): (u16, u16)) -> Range<u32> {
-        (ack + u32::from(first)).max(self.una)..(ack + u32::from(end)).min(self.end)
+    pub(super) fn reported(&self, ack: u32, (first, end): (u32, u32)) -> Range<u32> {
+        (ack + first).max(self.una)..(ack + end).min(self.end)
     }
 }
 

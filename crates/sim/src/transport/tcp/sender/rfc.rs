@@ -3,7 +3,7 @@
 use super::super::control::{AckInfo, Event};
 use super::super::options::{Options, Variant};
 use super::{Core, DUPLICATES, NEVER, State};
-use crate::packet::{Packet, Payload, SACK_BLOCKS};
+use crate::packet::{Packet, Payload, Sack};
 
 /// What these rules remember.
 #[derive(Clone, Default, Debug)]
@@ -34,7 +34,7 @@ impl Rfc {
             let (end, times) = (core.end, core.times(now));
             core.control.on_ack(&AckInfo { acked, marked, ack, end, times });
         }
-        let news = sack[0].1 > 0 && core.take_sack(ack, sack);
+        let news = !sack.is_empty() && core.take_sack(ack, sack);
         if echo && o.ecn.on {
             self.on_echo(core, now, ack, o);
         }
@@ -56,16 +56,9 @@ impl Rfc {
     /// An acknowledgement of what was acknowledged before, or never sent. Overtaken by one of more, it may tell of
     /// gaps that are news (RFC 6675 §5).
     #[cold]
-    fn on_stale_ack(
-        &mut self,
-        core: &mut Core,
-        now: u64,
-        ack: u32,
-        blocks: [(u16, u16); SACK_BLOCKS],
-        o: &Options,
-    ) {
-        let tells = ack < core.una && core.state >= State::Open && blocks[0].1 > 0;
-        if tells && core.take_sack(ack, blocks) {
+    fn on_stale_ack(&mut self, core: &mut Core, now: u64, ack: u32, sack: Sack, o: &Options) {
+        let tells = ack < core.una && core.state >= State::Open && !sack.is_empty();
+        if tells && core.take_sack(ack, sack) {
             self.on_duplicate(core, now, o);
         }
     }

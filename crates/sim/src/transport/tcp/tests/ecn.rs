@@ -1,6 +1,7 @@
 //! What echoes of marks do to the sender, and what the receiver echoes.
 
 use super::*;
+use crate::packet::Sack;
 use crate::transport::tcp::receiver::AckWhen;
 
 /// With every packet marked the window stays at one packet, one a round trip.
@@ -173,7 +174,7 @@ fn an_echo_of_old_marks_during_a_repair_counts_once() {
         assert_eq!(sent.len(), 4);
         p.time_out();
         // The first of the old packets was late, not lost, and marked.
-        let payload = Payload::Ack { ece: 1, echo: 0, sack: [(0, 0); 3] };
+        let payload = Payload::Ack { ece: 1, echo: 0, sack: Sack::default() };
         let ack = Packet { seq: 3, payload, ..Packet::default() };
         p.sender.on_ack(p.now, &ack, &p.o);
         assert_eq!(p.sender.counts().ecn_reductions, reductions, "{codepoint_again:?}");
@@ -191,7 +192,7 @@ fn a_wait_doubles_the_timeout_once() {
     p.time_out();
     let echo = |seq| Packet {
         seq,
-        payload: Payload::Ack { ece: 1, echo: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: 1, echo: 0, sack: Sack::default() },
         ..Packet::default()
     };
     // Four packets were under way; echoes of the retransmissions find the window at one packet.

@@ -1,6 +1,7 @@
 //! What Tahoe, Reno, NewReno and SACK do about losses.
 
 use super::*;
+use crate::packet::Sack;
 
 #[test]
 fn three_duplicates_repair_one_loss_without_a_timeout() {
@@ -204,7 +205,7 @@ fn acknowledgements_from_nowhere_are_ignored() {
     let before = p.sender.cwnd();
     let blocks = [(7, 3), (60_000, 65_535), (0, 65_535)];
     for seq in [3, 1000, u32::MAX] {
-        let payload = Payload::Ack { ece: 1, echo: 0, sack: blocks };
+        let payload = Payload::Ack { ece: 1, echo: 0, sack: Sack::new(blocks) };
         let ack = Packet { seq, payload, ..Packet::default() };
         p.sender.on_ack(RTT, &ack, &p.o);
     }

@@ -1,6 +1,7 @@
 //! Losses that are found by time, probes, and needless repairs.
 
 use super::*;
+use crate::packet::Sack;
 
 /// RFC 8985: what was sent later has arrived, also if it is a retransmission that is lost.
 #[test]
@@ -457,7 +458,8 @@ fn an_overtaken_acknowledgement_tells_of_gaps() {
         let mut behind = more[1];
         behind.seq = 0; // As if it had been sent before the first came.
         if let Payload::Ack { sack, .. } = &mut behind.payload {
-            sack[0] = (sack[0].0 + 1, sack[0].1 + 1);
+            let [(first, end), ..] = sack.blocks();
+            *sack = Sack::new([(first + 1, end + 1)]);
         }
         p.sender.on_ack(p.now, &behind, &p.o);
         let is_rack = p.o.recovery.variant == Variant::Rack;

@@ -1,6 +1,7 @@
 //! How the window grows and gives way to marks.
 
 use super::*;
+use crate::packet::Sack;
 
 #[test]
 fn slow_start_doubles_each_round_trip() {
@@ -227,7 +228,7 @@ fn a_wait_before_sending_is_not_idleness() {
     assert_eq!(acks, 16);
     let ack = Packet {
         seq: 30,
-        payload: Payload::Ack { ece: 0, echo: 0, sack: [(0, 0); 3] },
+        payload: Payload::Ack { ece: 0, echo: 0, sack: Sack::default() },
         ..Packet::default()
     };
     p.now += RTT;
@@ -315,4 +316,21 @@ fn the_receiver_s_window_does_not_bound_the_window() {
     let next = p.deliver(&sent, &[], &[]);
     assert_eq!(next.len(), 20);
     assert!(p.sender.cwnd() > 30.0, "{}", p.sender.cwnd());
+}
+
+/// Blocks beyond 65 535 packets are told: in one round trip two packets of a window of 200 000 are missed, and repaired.
+#[test]
+fn a_window_of_more_than_16_bits_is_repaired_in_a_round_trip() {
+    for o in [with_rack(), options(Variant::Sack)] {
+        let (window, lost) = (200_000, [1, 150_000]);
+        let mut p =
+            Path::new(o.with(|o| (o.window.initial, o.window.receiver) = (window.into(), window)));
+        let sent = p.send_all();
+        let next = p.deliver(&sent, &lost, &[]);
+        let again: Vec<u32> = numbers(&next).into_iter().filter(|&n| n < window).collect();
+        assert_eq!(again, lost);
+        p.deliver(&next, &[], &[]);
+        assert_eq!(p.receiver.delivered(), window + next.len() as u32 - 2);
+        assert_eq!((p.sender.counts().retransmits, p.sender.counts().timeouts), (2, 0));
+    }
 }

@@ -39,7 +39,7 @@ use std::ops::Range;
 use scenario::traffic::TcpName;
 
 use super::{Core, DUPLICATES, NEVER, State};
-use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, sent_at_echo, tick};
+use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, Sack, sent_at_echo, tick};
 use crate::transport::tcp::control::{AckInfo, Event};
 use crate::transport::tcp::options::{Echo, Options};
 use board::Board;
@@ -310,7 +310,7 @@ impl Rack {
         let moved_by = self.moved_by(core, now, acked, echo, o);
         self.usage.note(core.under_way(), core.uses_window(self.pipe(core), o));
         let before = core.missing();
-        let rtt = self.take_arrived(core, now, ack, sack, moved_by);
+        let rtt = self.take_arrived(core, now, ack, sack.blocks(), moved_by);
         let newly = before - core.missing();
         let (told, marks) = match o.ecn.echo {
             Echo::Counted => (newly, self.marks.told(ece, newly)),
@@ -368,17 +368,10 @@ impl Rack {
     /// An acknowledgement of what was acknowledged before, or never sent. Overtaken by one of more, it may tell of
     /// gaps that are news (RFC 6675 §5).
     #[cold]
-    fn on_stale_ack(
-        &mut self,
-        core: &mut Core,
-        now: u64,
-        ack: u32,
-        blocks: [(u16, u16); SACK_BLOCKS],
-        o: &Options,
-    ) {
+    fn on_stale_ack(&mut self, core: &mut Core, now: u64, ack: u32, sack: Sack, o: &Options) {
         let una = core.una;
-        let above = |n: u16| ack.saturating_add(n.into()).saturating_sub(una) as u16;
-        let blocks = blocks.map(|(from, end)| (above(from), above(end)));
+        let above = |n: u32| ack.saturating_add(n).saturating_sub(una);
+        let blocks = sack.blocks().map(|(from, end)| (above(from), above(end)));
         let tells = ack < una && blocks.iter().any(|(from, end)| from < end);
         if !tells || core.state < State::Open {
             return;
@@ -411,7 +404,7 @@ impl Rack {
         core: &mut Core,
         now: u64,
         ack: u32,
-        blocks: [(u16, u16); SACK_BLOCKS],
+        blocks: [(u32, u32); SACK_BLOCKS],
         moved_by: MovedBy,
     ) -> Option<u64> {
         let (mut sample, una) = (None, core.una);
@@ -447,7 +440,7 @@ impl Rack {
         }
         self.rtt = below.unwrap_or(self.rtt);
         // Packets that one acknowledgement reports together are in no known order.
-        let ends = blocks.iter().map(|&(_, end)| (ack + u32::from(end)).min(core.end));
+        let ends = blocks.iter().map(|&(_, end)| (ack + end).min(core.end));
         self.highest = ends.fold(self.highest.max(ack), u32::max);
         core.una = ack;
         core.next = core.next.max(ack);
