@@ -55,6 +55,7 @@ class Prepared:
         flows: Sequence[tuple[int, int]] = ...,
         time: tuple[int, int] = ...,
         every: int = 1,
+        threads: int = 1,
     ) -> dict[str, Any]: ...
 
 def controlled(

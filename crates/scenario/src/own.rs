@@ -115,7 +115,7 @@ pub fn registered(transport: &str) -> Option<&str> {
 }
 
 /// The file and the class of a name such as `python:blue.py:Blue`, if it is one.
-pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
+pub fn parts(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(LANGUAGE)?.rsplit_once(':')
 }
 

@@ -26,6 +26,7 @@ mod event;
 mod graphml;
 pub mod network;
 pub mod packet;
+pub mod parts;
 pub mod results;
 pub mod run;
 mod series;

@@ -5,9 +5,9 @@ use link::stats::GroupTally;
 use scenario::traffic::{TrafficSpec, Transport};
 
 use crate::network::Link;
+use crate::parts::Parts;
 use crate::results::registry;
 use crate::results::table::{Column, Table};
-use crate::simulation::Simulation;
 use crate::transport::FlowReport;
 
 /// A managed queue in a run.
@@ -67,7 +67,7 @@ impl Series {
         Self { table, signals, last: vec![Last::default(); queues.len()] }
     }
 
-    pub(crate) fn sample(&mut self, now: u64, queues: &[Named], simulation: &Simulation) {
+    pub(crate) fn sample(&mut self, now: u64, queues: &[Named], simulation: &Parts) {
         for (m, last) in queues.iter().zip(&mut self.last) {
             let Some(link) = simulation.queue(m.link) else { continue };
             let (backlog, counters) = (link.queue().backlog(), link.queue().counters());
@@ -118,7 +118,7 @@ impl FlowSeries {
     }
 
     /// `of` gives the group of each flow.
-    pub(crate) fn sample(&mut self, now: u64, of: &[u16], simulation: &Simulation) {
+    pub(crate) fn sample(&mut self, now: u64, of: &[u16], simulation: &Parts) {
         let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
         for (i, (&group, last)) in of.iter().zip(&mut self.delivered).enumerate() {
             let (name, packet) = &self.groups[usize::from(group)];
@@ -166,13 +166,7 @@ impl GroupSeries {
     }
 
     /// `of` gives the group of each flow.
-    pub(crate) fn sample(
-        &mut self,
-        now: u64,
-        queues: &[Named],
-        of: &[u16],
-        simulation: &Simulation,
-    ) {
+    pub(crate) fn sample(&mut self, now: u64, queues: &[Named], of: &[u16], simulation: &Parts) {
         let seconds = (now - std::mem::replace(&mut self.at, now)) as f64 / 1e9;
         let mut delivered = vec![0; self.groups.len()];
         for (i, &group) in of.iter().enumerate() {

@@ -23,6 +23,7 @@ mod scenarios;
 mod scream;
 mod series;
 mod tcp;
+mod threads;
 mod trace;
 mod transfers;
 mod varying;

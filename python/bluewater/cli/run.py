@@ -63,6 +63,14 @@ def run(
         typer.Option(help="Write only packets that arrive in this span, such as 10s..12.5s."),
     ] = None,
     packets_every: Annotated[int, typer.Option(min=1, help="Write one packet in this many.")] = 1,
+    threads: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Simulate parts of a large network side by side, on up to N threads.",
+        ),
+    ] = 1,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
     resume: Resume = True,
@@ -89,7 +97,13 @@ def run(
     try:
         with bar:
             result = lab.run(
-                chosen, out=out_, progress=update, packets=journal, resume=resume, told=kept.append
+                chosen,
+                out=out_,
+                progress=update,
+                packets=journal,
+                resume=resume,
+                threads=threads,
+                told=kept.append,
             )
         if csv is not None:
             _write_csv(result, csv)

@@ -78,10 +78,11 @@ class Simulation(Prepared):
         progress: Callable[[float], object] | None = None,
         packets: Packets | None = None,
         keep: Callable[[Result], object] = lambda _: None,
+        threads: int = 1,
     ) -> Result:
         """Simulates the scenario; a second run, or one after other scenarios, builds it again."""
         if packets is None:
-            result = self._made(progress)
+            result = self._made(progress, threads=threads)
             keep(result)
             return result
         packets.check(self.canonical)
@@ -90,13 +91,13 @@ class Simulation(Prepared):
         apart(path, Path(self.origin), key="packets")
         publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
         with Writer(path, publish) as writer:
-            result = self._made(progress, journal=writer.take, **chosen)
+            result = self._made(progress, journal=writer.take, threads=threads, **chosen)
             keep(result)
             about = ("scenario", "version", "decision_hash")
             writer.finish({name: getattr(result, name) for name in about})
         return result
 
-    def _made(self, progress: Callable[[float], object] | None, **journal: Any) -> Result:
+    def _made(self, progress: Callable[[float], object] | None, **options: Any) -> Result:
         """The result, whose wall-clock time includes building the simulation."""
         try:
             built, took = self._built.pop(), self._took
@@ -104,7 +105,7 @@ class Simulation(Prepared):
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
         with sources.running():
-            outcome = built.run(progress, **journal)
+            outcome = built.run(progress, **options)
         return Result.of(outcome, began, built.captures)
 
 

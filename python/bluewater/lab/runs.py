@@ -31,7 +31,15 @@ _PICTURED = Argument((Result, str, PathLike), "a Result, or the folder of one")
 _JOURNAL = Argument((Packets, str, PathLike), "a path, or Packets")
 
 
-@checked(source=SOURCE, seed=NUMBER, out=PATH, packets=_JOURNAL, share=TEXT, resume=FLAG)
+@checked(
+    source=SOURCE,
+    seed=NUMBER,
+    out=PATH,
+    packets=_JOURNAL,
+    share=TEXT,
+    resume=FLAG,
+    threads=NUMBER,
+)
 def run(
     source: Source,
     *,
@@ -41,6 +49,7 @@ def run(
     packets: Packets | Path | str | None = None,
     share: str = "",
     resume: bool = True,
+    threads: int = 1,
     told: Callable[[str], object] = lambda _: None,
 ) -> Result:
     """Runs one scenario in this process.
@@ -53,12 +62,16 @@ def run(
         packets: A Parquet file, or a selection, for the fate of each packet; makes the run anew.
         share: A shared store of finished runs, as for :func:`sweep`; it needs ``out``.
         resume: Whether to use a kept run; else it is made again.
+        threads: On how many the parts of a large network are simulated side by side, at most; the
+            result is the same.
         told: Called with a line that says where the run is kept, and whether it was found there.
 
     Raises:
         ScenarioError: The scenario is not valid.
         InputError: The file cannot be read.
     """
+    if threads < 1:
+        raise InputError("no thread", key="threads", value=threads, allowed="1 or more")
     chosen = scenario.of(source, _seeded(seed)).prepared
     journal = Packets(packets) if isinstance(packets, str | PathLike) else packets
     if out is None:
@@ -69,7 +82,7 @@ def run(
                 value=share,
                 hint='give out="results"',
             )
-        return chosen.run(progress, journal)
+        return chosen.run(progress, journal, threads=threads)
     store, key = Store(Path(out) / "runs", share), chosen.key
     store.prepare()
     if resume:
@@ -84,7 +97,7 @@ def run(
     if key in store and journal is None:
         told(f"kept run found: {store.path(key)}")
     else:
-        chosen.run(progress, journal, keep)
+        chosen.run(progress, journal, keep, threads)
     store.remember(key)
     return store.read(key)
 

@@ -5,6 +5,9 @@
 //! only sets up. A fourth argument, 1 if not given, multiplies all rates and the buffer:
 //! `bluewater-bench 1000000 folded 2 1000` is a million flows over 45 Gb/s.
 //!
+//! `bluewater-bench N chain SECONDS` is a chain of N bottlenecks at 100 Mb/s, 5 ms apart, with CUBIC over all of
+//! it and over each. A fifth argument is the number of threads, 1 if not given.
+//!
 //! `bluewater-bench K fat-tree MILLISECONDS` is a permutation of DCTCP over a fat-tree of K ports at 10 Gb/s,
 //! every port with a managed queue.
 
@@ -32,6 +35,34 @@ fn workload(flows: u32, seconds: u32, scale: u32) -> String {
         transport = "sack"
         start = "0s..1s"
         ecn = true
+        "#
+    )
+}
+
+fn chain(bottlenecks: u32, seconds: u32) -> String {
+    let cross = |hop| {
+        format!(
+            "[[traffic]]\nname = \"c{hop}\"\nflows = 10\ntransport = \"cubic\"\nfrom = [\"s{hop}.0\"]\nto = [\"d{hop}.0\"]\n"
+        )
+    };
+    let cross: String = (1..=bottlenecks).map(cross).collect();
+    format!(
+        r#"
+        duration = "{seconds}s"
+        [network]
+        preset = "chain"
+        bottlenecks = {bottlenecks}
+        rate = "100mbit"
+        access_rate = "1gbit"
+        delay = "5ms"
+        [[queue]]
+        link = "*"
+        aqm = "red"
+        buffer = "500p"
+        [[traffic]]
+        flows = 10
+        transport = "cubic"
+        {cross}
         "#
     )
 }
@@ -80,22 +111,32 @@ fn main() -> ExitCode {
     let number = |i: usize| args.get(i).map(|a| a.parse::<u32>());
     let (
         Some(Ok(n)),
-        Some(mode @ ("folded" | "every-hop" | "fat-tree")),
+        Some(mode @ ("folded" | "every-hop" | "chain" | "fat-tree")),
         Some(Ok(seconds)),
         Ok(scale),
-    ) = (number(0), args.get(1).map(String::as_str), number(2), number(3).unwrap_or(Ok(1)))
+        Ok(threads),
+    ) = (
+        number(0),
+        args.get(1).map(String::as_str),
+        number(2),
+        number(3).unwrap_or(Ok(1)),
+        number(4).unwrap_or(Ok(1)),
+    )
     else {
-        eprintln!("usage: bluewater-bench N folded|every-hop|fat-tree SECONDS [SCALE]");
+        eprintln!(
+            "usage: bluewater-bench N folded|every-hop|chain|fat-tree SECONDS [SCALE [THREADS]]"
+        );
         return ExitCode::from(2);
     };
     let text = match mode {
         "fat-tree" => fabric(n, seconds.max(1)),
+        "chain" => chain(n, seconds.max(1)),
         _ => workload(n, seconds.max(1), scale),
     };
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
     let mut run = match run {
-        Ok(run) => run.with_folding(mode != "every-hop"),
+        Ok(run) => run.with_folding(mode != "every-hop").with_threads(threads as usize),
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::from(2);
@@ -110,7 +151,8 @@ fn main() -> ExitCode {
     let events = run.simulation().events_handled();
     let rss = peak_rss_mb().map_or("null".into(), |mb| format!("{mb:.1}"));
     println!(
-        "{{\"n\": {n}, \"mode\": \"{mode}\", \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"events_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
+        "{{\"n\": {n}, \"mode\": \"{mode}\", \"threads\": {}, \"packets\": {packets}, \"events\": {events}, \"setup_s\": {setup:.6}, \"wall_s\": {wall:.4}, \"packets_per_cpu_second\": {:.0}, \"events_per_cpu_second\": {:.0}, \"peak_rss_mb\": {rss}}}",
+        run.simulation().count(),
         packets as f64 / cpu,
         events as f64 / cpu
     );

@@ -16,6 +16,7 @@
 //! done yet shows elsewhere, and that is never sooner than their propagation delay.
 
 mod alone;
+mod border;
 mod fold;
 mod identity;
 mod impaired;
@@ -33,6 +34,8 @@ use crate::packet::{Packet, SHORTEST_PACKET};
 use crate::results::journal::Selection;
 use crate::results::table::Table;
 pub use alone::Alone;
+use border::Border;
+pub(crate) use border::{Crossing, Part};
 use fold::Fold;
 pub use identity::{Identities, Identity};
 use impaired::ImpairedWire;
@@ -40,7 +43,7 @@ pub use impaired::Passed;
 use line::Transit;
 pub use managed::{Link, Managed};
 pub use path::END;
-use path::{BITS, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
+use path::{BITS, ELSEWHERE, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
 pub use stage::{Draw, Pool, Stage};
 use wires::{Merge, Wires};
 
@@ -56,6 +59,8 @@ pub struct Network {
     /// Buffers that several queues share.
     pools: Vec<Pool>,
     wires: Wires,
+    /// Where it ends, if it is a part of another.
+    border: Option<Box<Border>>,
 }
 
 /// What happens next in a network.
@@ -82,7 +87,8 @@ impl Network {
             impaired.push(link.impaired);
         }
         let wires = Wires { lines, merges: Vec::new(), paths, events };
-        let mut network = Self { queues, impaired, stages: Vec::new(), pools: Vec::new(), wires };
+        let (stages, pools) = (Vec::new(), Vec::new());
+        let mut network = Self { queues, impaired, stages, pools, wires, border: None };
         network.set_folding(true);
         network
     }
@@ -230,10 +236,12 @@ impl Network {
         }
     }
 
-    /// A packet comes at `now` to an impairing wire, or a stage between links.
+    /// A packet comes at `now` to an impairing wire, a stage between links, or where this part ends.
     #[inline(never)]
     fn enter_other(&mut self, link: usize, now: u64, packet: &Packet) {
-        if let Some(stage) = link.checked_sub(self.queues.len()) {
+        if link == (ELSEWHERE & !BITS) as usize {
+            self.leave(now, packet);
+        } else if let Some(stage) = link.checked_sub(self.queues.len()) {
             let hop = self.pass(stage, now, packet);
             self.forward(now, &Packet { hop, ..*packet });
         } else if let Some(impaired) = &mut self.impaired[link]
@@ -350,7 +358,7 @@ impl Network {
 
     /// Whether a path crosses a link.
     pub fn crosses(&self, path: u32, link: usize) -> bool {
-        let crosses = |path| self.wires.links_of(path).any(|other| other == link);
+        let crosses = |path| self.links_of(path).any(|other| other == link);
         match self.drawn_at(path) {
             Some(draw) => draw.paths().any(crosses),
             None => crosses(path),
@@ -359,7 +367,7 @@ impl Network {
 
     /// What draws the path of each packet, if a path is one of those.
     fn drawn_at(&self, path: u32) -> Option<&Draw> {
-        let first = (self.wires.paths[path as usize] & !BITS) as usize;
+        let first = (self.table()[path as usize] & !BITS) as usize;
         match self.stages.get(first.checked_sub(self.queues.len())?)? {
             Stage::Draw(draw) => Some(draw),
             Stage::Admit(..) => None,
@@ -370,20 +378,18 @@ impl Network {
     /// is alone.
     pub fn alone(&self, out: u32, back: u32, len: u16) -> Alone {
         // Paths that packets draw are equally short.
-        let any = |path| self.drawn_at(path).and_then(|draw| draw.paths().next()).unwrap_or(path);
-        let (out, back) = (any(out), any(back));
-        let links = |path: u32| self.wires.links_of(path).map(|link| &self.wires.lines[link]);
-        let time = |path: u32, len: u16| -> u64 {
-            links(path)
-                .map(|line| line.transmitter.alone(len.into()))
-                .map(|(sent, wire)| sent + wire)
-                .sum()
+        let times = |path: u32, len: u16| {
+            self.any_links_of(path).map(move |link| {
+                let (sent, wire) = self.wires.lines[link].transmitter.alone(len.into());
+                (sent, wire + self.delay_beyond(link))
+            })
         };
+        let time = |path, len| -> u64 { times(path, len).map(|(sent, wire)| sent + wire).sum() };
         Alone {
             out: time(out, len),
             small_out: time(out, SHORTEST_PACKET),
             back: time(back, SHORTEST_PACKET),
-            gap: links(out).map(|line| line.transmitter.alone(len.into()).0).max().unwrap_or(0),
+            gap: times(out, len).map(|(sent, _)| sent).max().unwrap_or(0),
         }
     }
 
@@ -424,11 +430,12 @@ impl Network {
         self.wires.events.flow()
     }
 
-    /// Packets that came to the far end of a link that is not folded.
+    /// Packets that came to the far end of a link that is not folded, in this part.
     pub fn arrivals(&self) -> usize {
         let Wires { lines, events, .. } = &self.wires;
         let own = lines.iter().filter(|line| !matches!(line.exit, Transit::Merge(_)));
-        events.links.taken_from_lanes() + own.map(|line| line.wire.taken()).sum::<usize>()
+        let taken = own.map(|line| line.wire.taken()).sum::<usize>();
+        events.links.taken_from_lanes() + taken - self.crossed()
     }
 
     /// The managed queue of a link, if it has one.
@@ -487,9 +494,32 @@ impl Network {
         self.queues[link].iter_mut().for_each(|queue| queue.rate_changed(env));
     }
 
-    /// The links of a path.
+    /// The links of a path, in order, without the stages between them.
     pub(crate) fn links_of(&self, path: u32) -> impl Iterator<Item = usize> {
-        self.wires.links_of(path)
+        let links = self.table()[path as usize..].iter().take_while(|link| **link != END);
+        links.map(|entry| (entry & !BITS) as usize).filter(|&link| link < self.queues.len())
+    }
+
+    /// The links of a path, or of one of those that its packets draw.
+    pub(crate) fn any_links_of(&self, path: u32) -> impl Iterator<Item = usize> {
+        self.links_of(self.drawn_at(path).and_then(|draw| draw.paths().next()).unwrap_or(path))
+    }
+
+    /// Of each link, whether any path has it, and whether the next one on some path merges its packets with others.
+    pub(crate) fn use_of_links(&self) -> Vec<[bool; 2]> {
+        let mut uses = vec![[false; 2]; self.queues.len()];
+        for (i, entry) in self.wires.paths.iter().enumerate() {
+            if let Some([used, merged]) = uses.get_mut((entry & !BITS) as usize) {
+                *used = true;
+                *merged |= self.wires.paths[i + 1] & MERGES != 0;
+            }
+        }
+        uses
+    }
+
+    /// The link whose packets a wire impairs, if this is such a wire.
+    pub(crate) fn wire_of(&self, number: usize) -> Option<usize> {
+        self.impaired.get(number)?.as_ref().map(|impaired| impaired.of)
     }
 
     /// The wire of a link, if it may change.
@@ -504,23 +534,22 @@ impl Network {
         impaired.map(|impaired| impaired.passed())
     }
 
-    /// The hash over all decisions of all queues, in the order of the links.
-    pub fn decision_hash(&self) -> DecisionHash {
-        let mut hash = DecisionHash::default();
-        let lines = &self.wires.lines;
-        // What comes to the end of a path from an impairing wire comes from its link.
-        let mut ends: Vec<usize> = (0..lines.len()).collect();
+    /// The hash over the decisions of the queue of a link, if it has one.
+    pub(crate) fn decided(&self, link: usize) -> DecisionHash {
+        self.queues[link].as_ref().map_or_else(DecisionHash::default, |queue| queue.decision_hash())
+    }
+
+    /// The hash over what came over a link to the end of its path.
+    pub(crate) fn delivered(&self, link: usize) -> DecisionHash {
+        self.wires.lines[link].delivered
+    }
+
+    /// The links, and what comes last of each: the wire that impairs its packets, or itself.
+    pub(crate) fn last_of_links(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut last: Vec<usize> = (0..self.queues.len()).collect();
         for (number, impaired) in self.impaired.iter().enumerate() {
-            impaired.iter().for_each(|impaired| ends[impaired.of] = number);
+            impaired.iter().for_each(|impaired| last[impaired.of] = number);
         }
-        for (link, queue) in self.queues.iter().enumerate() {
-            if self.impaired[link].is_none() {
-                let decided =
-                    queue.as_ref().map_or_else(DecisionHash::default, |q| q.decision_hash());
-                hash.combine(decided);
-                hash.combine(lines[ends[link]].delivered);
-            }
-        }
-        hash
+        last.into_iter().enumerate().filter(|(link, _)| self.impaired[*link].is_none())
     }
 }

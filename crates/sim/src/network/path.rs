@@ -10,5 +10,7 @@ pub(super) const GOES_ON: u32 = 1 << 29;
 /// The link has a managed queue, or is a wire that impairs, or there is none: the path ends.
 pub(super) const NOT_PLAIN: u32 = 1 << 28;
 pub(super) const BITS: u32 = FOLDED | MERGES | GOES_ON | NOT_PLAIN;
+/// Belongs to another part of the network.
+pub(super) const ELSEWHERE: u32 = NOT_PLAIN | (NOT_PLAIN - 2);
 /// Ends a path in the table of paths.
 pub const END: u32 = NOT_PLAIN | (NOT_PLAIN - 1);

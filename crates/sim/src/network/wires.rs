@@ -4,7 +4,7 @@ use aqm::Meta;
 use link::{Exit, NEVER};
 
 use super::line::{Line, Transit};
-use super::path::{BITS, END, FOLDED, GOES_ON};
+use super::path::{BITS, FOLDED, GOES_ON};
 use crate::event::{EventList, Timetable};
 use crate::packet::Packet;
 
@@ -14,7 +14,7 @@ pub(crate) struct Wires {
     pub(crate) lines: Vec<Line>,
     /// For each link that merges several wires, its merge; `None` while that is being worked on.
     pub(super) merges: Vec<Option<Box<Merge>>>,
-    /// Paths as runs of link numbers, each ended by [`END`].
+    /// Paths as runs of link numbers, each ended by [`super::END`].
     pub(super) paths: Vec<u32>,
     pub(super) events: EventList,
 }
@@ -31,12 +31,6 @@ pub(crate) struct Merge {
 }
 
 impl Wires {
-    /// The links of a path, in order, without the stages between them.
-    pub(super) fn links_of(&self, path: u32) -> impl Iterator<Item = usize> {
-        let links = self.paths[path as usize..].iter().take_while(|link| **link != END);
-        links.map(|entry| (entry & !BITS) as usize).filter(|&link| link < self.lines.len())
-    }
-
     /// The transmitter of a link takes a packet at `now`, and so do those of the links that are
     /// folded after it. Only what comes from an end point (`FED`) can come to a link that merges.
     /// `entry` is the link's in the table of paths. Returns when the transmitter is free again.

@@ -4,6 +4,7 @@ mod tables;
 
 use aqm::Duration;
 use scenario::error::Complaint;
+use scenario::network::Topology;
 use scenario::switch;
 use scenario::{QueueSpec, Scenario, ScenarioError, TrafficSpec};
 
@@ -11,6 +12,8 @@ use crate::autorate::{self, Autorate};
 use crate::control::{Held, Setting};
 use crate::network::Pool;
 use crate::network::{Identities, Managed};
+use crate::parts::Parts;
+use crate::parts::division::divide;
 use crate::results::journal::Selection;
 use crate::results::registry::{self, TableSpec};
 use crate::results::table::Table;
@@ -24,7 +27,7 @@ use crate::watch::Watch;
 /// A scenario being run.
 pub struct Run {
     scenario: Scenario,
-    simulation: Simulation,
+    simulation: Parts,
     queues: Vec<Named>,
     groups: Vec<u16>,
     starts: Vec<u64>,
@@ -126,69 +129,31 @@ impl Run {
 
     fn build(scenario: Scenario) -> Result<Self, Complaint> {
         let topology = scenario.topology()?;
-        let managed = scenario.managed(&topology)?;
-        let shared = switch::shared(&scenario.switch, &topology, &managed)?;
-        for (group, spec) in scenario.traffic.iter().enumerate() {
-            stack::check(spec, group)?;
-        }
-        let (links, wires) = links(&scenario, &topology, &managed, &shared)?;
-        let Flows { groups, setups, paths, stages } = flows(&scenario, &topology, wires, &shared)?;
-        let named = |(spec, &link): (&QueueSpec, &usize)| Named {
-            link,
-            name: topology.link_name(link),
-            aqm: spec.aqm.clone(),
-            parameters_set: spec.parameters_set(),
-        };
-        let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
-        let (group_of, starts): (Vec<u16>, _) = setups.iter().map(|s| (s.group, s.start)).unzip();
-        let washes =
-            |link| scenario.queue.iter().zip(&managed).any(|(q, at)| q.wash && *at == link);
-        let washed = Identities::washed(&paths, washes);
-        let series = Series::new(&queues, &links);
-        let mut simulation = Simulation::new(links, paths, groups, setups);
-        if !stages.is_empty() {
-            simulation.set_stages(stages, shared.into_iter().map(Pool::new).collect());
-        }
-        let mut settings = Vec::new();
-        for (group, spec) in scenario.traffic.iter().enumerate() {
-            if let Some(setting) = Setting::of(spec, group)? {
-                simulation.bring(group, &setting);
-                settings.push(setting);
-            }
-        }
+        let Built { mut simulation, settings, queues, groups, starts, series } =
+            Built::new(&scenario, &topology)?;
         let by_group = GroupSeries::new(&scenario.traffic, queues.len());
         let by_flow = FlowSeries::new(&scenario.traffic, simulation.flow_count());
-        if scenario.measure.groups {
-            simulation.count_groups();
-        }
-        if scenario.measure.delays {
-            simulation.measure_delays();
-        }
         if scenario.measure.control || !scenario.event.is_empty() {
             let named = |spec: &TrafficSpec| {
                 let bytes = spec.group.packet_bytes().unwrap_or(1000);
                 (spec.group.name.clone(), f64::from(bytes) * 8.0)
             };
-            let groups = scenario.traffic.iter().map(named).collect();
-            let watch = Watch::new(groups, &group_of, scenario.measure.control);
-            simulation.watch(watch, waiting(&scenario, &topology, &group_of));
+            let names = scenario.traffic.iter().map(named).collect();
+            let watch = Watch::new(names, &groups, scenario.measure.control);
+            simulation.watch(watch, waiting(&scenario, &topology, &groups));
         }
-        let autorates = Autorate::all(&scenario, &topology, &group_of, &mut simulation)?;
+        let autorates = Autorate::all(&scenario, &topology, &groups, &mut simulation)?;
         if !autorates.is_empty() {
             // What is known of a packet as it enters a folded link would not hold.
             simulation.set_folding(false);
-        }
-        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
-        if let Some(identities) = identities(&scenario.traffic, labels) {
-            simulation.identify(&Identities::Flows(identities.into(), washed));
         }
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),
             interval: scenario.measure.interval.map(|i| i.0.as_nanos()),
             before: vec![FlowReport::default(); simulation.flow_count()],
-            groups: group_of,
+            groups,
             starts,
-            simulation,
+            simulation: Parts::one(simulation),
             queues,
             end: scenario.duration.0.as_nanos(),
             samples: 0,
@@ -204,12 +169,26 @@ impl Run {
         })
     }
 
+    /// On up to so many threads, as far as the network can be divided ([`crate::parts`]). Every decision, and so
+    /// every table, is the same. Only before the first [`Run::advance`].
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        let Self { scenario, simulation, .. } = &mut self;
+        // What was built once can be built again.
+        let _: Result<(), Complaint> = scenario.topology().and_then(|topology| {
+            let again = || Built::new(scenario, &topology).map(|built| built.simulation);
+            let division = divide(scenario, &topology, simulation.whole(), threads);
+            division.map_or(Ok(()), |division| simulation.divide(division, again))
+        });
+        self
+    }
+
     /// Whether links are folded where that changes nothing but the count of events and the time it
     /// takes ([`crate::network`]); they are unless told otherwise. Only before the first
     /// [`Run::advance`].
     #[must_use]
     pub fn with_folding(mut self, on: bool) -> Self {
-        self.simulation.set_folding(on);
+        self.simulation.whole().set_folding(on);
         self
     }
 
@@ -265,7 +244,7 @@ impl Run {
                 }
             }
             for autorate in self.autorates.iter_mut().filter(|autorate| autorate.next == next) {
-                autorate.step(next, &mut self.simulation, &mut self.steps);
+                autorate.step(next, self.simulation.whole(), &mut self.steps);
             }
         }
         self.now < self.end
@@ -288,7 +267,7 @@ impl Run {
     }
 
     /// The simulation, to look at.
-    pub fn simulation(&self) -> &Simulation {
+    pub fn simulation(&self) -> &Parts {
         &self.simulation
     }
 
@@ -324,5 +303,63 @@ impl Run {
             scenario: self.scenario.to_toml(),
             decision_hash: self.simulation.decision_hash().to_string(),
         }
+    }
+}
+
+/// What follows from a scenario at time 0.
+struct Built {
+    simulation: Simulation,
+    settings: Vec<Setting>,
+    queues: Vec<Named>,
+    /// The group of each flow.
+    groups: Vec<u16>,
+    /// When each flow starts, ns.
+    starts: Vec<u64>,
+    series: Series,
+}
+
+impl Built {
+    fn new(scenario: &Scenario, topology: &Topology) -> Result<Self, Complaint> {
+        let managed = scenario.managed(topology)?;
+        let shared = switch::shared(&scenario.switch, topology, &managed)?;
+        for (group, spec) in scenario.traffic.iter().enumerate() {
+            stack::check(spec, group)?;
+        }
+        let (links, wires) = links(scenario, topology, &managed, &shared)?;
+        let Flows { groups, setups, paths, stages } = flows(scenario, topology, wires, &shared)?;
+        let named = |(spec, &link): (&QueueSpec, &usize)| Named {
+            link,
+            name: topology.link_name(link),
+            aqm: spec.aqm.clone(),
+            parameters_set: spec.parameters_set(),
+        };
+        let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
+        let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
+        let washes =
+            |link| scenario.queue.iter().zip(&managed).any(|(q, at)| q.wash && *at == link);
+        let washed = Identities::washed(&paths, washes);
+        let series = Series::new(&queues, &links);
+        let mut simulation = Simulation::new(links, paths, groups, setups);
+        if !stages.is_empty() {
+            simulation.set_stages(stages, shared.into_iter().map(Pool::new).collect());
+        }
+        let mut settings = Vec::new();
+        for (group, spec) in scenario.traffic.iter().enumerate() {
+            if let Some(setting) = Setting::of(spec, group)? {
+                simulation.bring(group, &setting);
+                settings.push(setting);
+            }
+        }
+        if scenario.measure.groups {
+            simulation.count_groups();
+        }
+        if scenario.measure.delays {
+            simulation.measure_delays();
+        }
+        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
+        if let Some(identities) = identities(&scenario.traffic, labels) {
+            simulation.identify(&Identities::Flows(identities.into(), washed));
+        }
+        Ok(Self { simulation, settings, queues, groups: group_of, starts, series })
     }
 }

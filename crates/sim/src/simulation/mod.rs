@@ -6,11 +6,12 @@
 
 pub(crate) mod events;
 mod flow;
+mod part;
 mod web;
 
 use aqm::Env;
+use link::NEVER;
 use link::memory::{fetch_ahead, room_for};
-use link::{DecisionHash, NEVER};
 
 use crate::app::web::Web;
 use crate::app::{App, Objects, OnOff};
@@ -46,7 +47,7 @@ pub struct Simulation {
     /// The observer of congestion controllers, if there is one.
     watch: Option<Box<Watch>>,
     events: Events,
-    /// Timers of flows handled so far.
+    /// Timers of flows that were due so far, those of each end apart.
     timers: u64,
     /// The packet that is being made.
     scratch: Packet,
@@ -350,11 +351,6 @@ impl Simulation {
         (self.completed[i] != NEVER).then(|| self.completed[i])
     }
 
-    /// The hash over all decisions of all queues, in the order of the links.
-    pub fn decision_hash(&self) -> DecisionHash {
-        self.network.decision_hash()
-    }
-
     /// A packet has come to the end of its path.
     #[inline(always)]
     fn on_packet<const MEASURED: bool>(&mut self, now: u64, packet: &Packet) {
@@ -462,7 +458,6 @@ impl Simulation {
     #[inline(never)]
     fn on_flow(&mut self, i: usize) {
         let now = self.now;
-        self.timers += 1;
         let flow = &mut self.flows[i];
         if flow.next_event() > now {
             // Put off.
@@ -472,6 +467,9 @@ impl Simulation {
         }
         // Listed once, at the end.
         flow.seat.listed = now;
+        let at_destination = flow.seat.ack_at <= now;
+        let at_source = flow.seat.app_at.min(flow.seat.send_at).min(flow.ends.deadline()) <= now;
+        self.timers += u64::from(at_destination) + u64::from(at_source);
         if flow.seat.app_at <= now {
             self.on_app(i);
         }

@@ -1,0 +1,212 @@
+//! One run on several threads: every table and every decision is that of one thread.
+
+use std::collections::HashSet;
+
+use aqm::{Duration, Rng};
+use sim::results::journal::Selection;
+use sim::results::table::Table;
+use sim::{Outcome, Run, Scenario};
+
+fn start(text: &str, threads: usize) -> Run {
+    Scenario::from_toml(text, "threads")
+        .and_then(|scenario| Run::new(scenario, text, "threads"))
+        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+        .with_threads(threads)
+}
+
+fn finish(mut run: Run) -> (Outcome, Vec<(String, Table)>) {
+    run.keep_journal(&Selection::default());
+    while run.advance(Duration::from_millis(777)) {}
+    let journals = run.drain_journal();
+    (run.finish(), journals)
+}
+
+/// Runs `text` on one thread and on some. Returns how many parts that made at most.
+fn compare(text: &str, threads: &[usize]) -> usize {
+    let (whole, journals) = finish(start(text, 1));
+    let mut most = 1;
+    for &threads in threads {
+        let run = start(text, threads);
+        most = most.max(run.simulation().count());
+        let (divided, its_journals) = finish(run);
+        assert_eq!(divided.decision_hash, whole.decision_hash, "{threads} threads: {text}");
+        for ((spec, ours), (_, theirs)) in divided.tables().zip(whole.tables()) {
+            let [ours, theirs] = [ours, theirs].map(|table| format!("{table:?}"));
+            assert_eq!(ours, theirs, "{} on {threads}: {text}", spec.name);
+        }
+        assert_eq!(format!("{its_journals:?}"), format!("{journals:?}"), "{threads}: {text}");
+    }
+    most
+}
+
+fn chain(measure: &str, traffic: &str) -> String {
+    format!(
+        r#"
+        seed = 11
+        duration = "2s"
+        warmup = "500ms"
+        [network]
+        preset = "chain"
+        bottlenecks = 8
+        rate = "10mbit"
+        delay = "2ms"
+        cross = 2
+        [[queue]]
+        link = "*"
+        aqm = "codel"
+        buffer = "100p"
+        [measure]
+        {measure}
+        {traffic}
+        "#
+    )
+}
+
+const MIXED: &str = r#"
+    [[traffic]]
+    transport = "cubic"
+    flows = 3
+    [[traffic]]
+    name = "late"
+    transport = "sack"
+    ecn = true
+    delayed_ack = "40ms"
+    flows = 2
+    from = ["s3.0"]
+    to = ["d5.1"]
+    start = "0s..1s"
+    [[traffic]]
+    name = "call"
+    transport = "cbr"
+    rate = "1mbit"
+    from = ["d4.0"]
+    to = ["s2.1"]
+    [[traffic]]
+    name = "on-off"
+    transport = "newreno"
+    app = "exponential"
+    on = "100ms"
+    off = "100ms"
+    flows = 4
+    from = ["s7.0"]
+    to = ["d8.0"]
+    "#;
+
+#[test]
+fn a_chain_of_bottlenecks_is_the_same_on_any_number_of_threads() {
+    assert_eq!(compare(&chain("", MIXED), &[2, 3, 8]), 8);
+    let all = "delays = true\ngroups = true\nflows = true\ninterval = \"100ms\"";
+    assert_eq!(compare(&chain(all, MIXED), &[2, 8]), 8);
+}
+
+#[test]
+fn a_fabric_is_the_same_on_any_number_of_threads() {
+    for (ecmp, more) in [("flow", ""), ("packet", ""), ("flow", "[[switch]]\nbuffer = \"200kB\"")] {
+        let text = format!(
+            r#"
+            seed = 5
+            duration = "5ms"
+            warmup = "1ms"
+            [network]
+            preset = "fat-tree"
+            rate = "1gbit"
+            delay = "5us"
+            ecmp = "{ecmp}"
+            [[queue]]
+            link = "*"
+            aqm = "red"
+            buffer = "250p"
+            params = {{ min_th = "20p", max_th = "20p", w_q = 1, gentle = false }}
+            {more}
+            [[traffic]]
+            transport = "dctcp"
+            ecn = true
+            min_rto = "5ms"
+            pattern = "permutation"
+            [[traffic]]
+            name = "short"
+            transport = "cubic"
+            preset = "linux"
+            app = "finite"
+            sizes = "web-search"
+            load = "200mbit"
+            flows = 100
+            "#
+        );
+        assert_eq!(compare(&text, &[2, 3]), 3, "{ecmp} {more}");
+    }
+}
+
+/// Any graph, with impairing, varying and short links among others.
+#[test]
+fn any_network_is_the_same_on_any_number_of_threads() {
+    let mut rng = Rng::new(2026, 0);
+    let mut divided = 0;
+    for seed in 0..24 {
+        let nodes = 3 + rng.below(8);
+        let mut text = format!("seed = {seed}\nduration = \"1s\"\nwarmup = \"300ms\"\n");
+        let mut linked = HashSet::new();
+        let mut link = |a: usize, b: usize, rng: &mut Rng| {
+            if !linked.insert((a.min(b), a.max(b))) {
+                return;
+            }
+            let delay = ["1ms", "2ms", "5ms", "300us", "0s", "20ms"][rng.below(6)];
+            let rate = ["2mbit", "5mbit", "20mbit", "1gbit"][rng.below(4)];
+            let more = match rng.below(10) {
+                0 => "loss = \"1%\"\n",
+                1 => "jitter = \"2ms\"\nreorder = true\n",
+                _ => "",
+            };
+            text += &format!(
+                "[[link]]\nfrom = \"v{a}\"\nto = \"v{b}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n{more}"
+            );
+        };
+        for node in 1..nodes {
+            link(rng.below(node), node, &mut rng);
+        }
+        link(0, nodes - 1, &mut rng);
+        let aqm = ["droptail", "red", "pie", "fq-codel", "cake", "sfb"][rng.below(6)];
+        text += &format!("[[queue]]\nlink = \"*\"\naqm = \"{aqm}\"\nbuffer = \"30p\"\n");
+        for group in 0..1 + rng.below(4) {
+            let (a, b) = (rng.below(nodes), rng.below(nodes));
+            if a == b {
+                continue;
+            }
+            let transport = [
+                "cubic",
+                "sack\"\necn = true\ndelayed_ack = \"40ms",
+                "bbr",
+                "prague\"\necn = true\nrack = true\naccecn = \"true",
+                "cbr\"\nrate = \"500kbit",
+                "reno\"\nhandshake = true\napp = \"finite\"\nsize = \"50p",
+                "ledbat",
+            ][rng.below(7)]
+            .replace("\"true", "true");
+            let transport = if transport.ends_with("true") { transport } else { transport + "\"" };
+            text += &format!(
+                "[[traffic]]\nname = \"g{group}\"\nflows = 2\nfrom = [\"v{a}\"]\nto = [\"v{b}\"]\ntransport = \"{transport}\n"
+            );
+        }
+        if text.contains("[[traffic]]") {
+            divided += usize::from(compare(&text, &[2, 4]) > 1);
+        }
+    }
+    assert!(divided > 8, "{divided}");
+}
+
+/// A queue whose link leads to one of each receiver, and to nothing else, in another part.
+#[test]
+fn a_bottleneck_is_the_same_apart_from_its_receivers() {
+    let flows = "[[traffic]]\ntransport = \"sack\"\nflows = 20\necn = true";
+    let text = chain("", flows).replace("cross = 2", "left = 5\nright = 5").replace("= 8", "= 1");
+    assert_eq!(compare(&text, &[2]), 2);
+}
+
+/// What keeps all parts together is run on one thread.
+#[test]
+fn what_cannot_be_divided_is_left_whole() {
+    let web = "[[traffic]]\ntransport = \"sack\"\napp = \"web\"\nsize = \"10p\"\noff = \"1s\"\nfrom = [\"s1.0\"]\nto = [\"d8.0\"]";
+    assert_eq!(compare(&chain("", web), &[2]), 1);
+    assert_eq!(compare(&chain("control = true", MIXED), &[2]), 1);
+    assert_eq!(compare(&chain("calls = true", MIXED), &[2]), 1);
+}
