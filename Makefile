@@ -212,7 +212,7 @@ measure: $(VENV)/core.stamp ## Measure all disciplines on one load and write its
 	$(BIN)/python docs/hooks.py
 
 suites: $(VENV)/core.stamp ## Run all suites at full size and write their tables into docs/
-	for suite in l4s bufferbloat media rfc7928 rfcs bbr; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
+	for suite in l4s bufferbloat media rfc7928 rfcs bbr autorate; do $(BIN)/bluewater suite $$suite --out $(OUT)/suites || exit; done
 	for one in cubic bbr bbr1 prague; do $(BIN)/bluewater suite rfc9743 --candidate $$one --out $(OUT)/suites || exit; done
 	$(BIN)/python scripts/suites.py $(OUT)/suites
 	$(BIN)/python docs/hooks.py

@@ -303,7 +303,7 @@ def _linked(found: re.Match[str]) -> str:
 _SECTIONS = [
     ("", "The top of the file"),
     ("Network", "`[network]`: a preset and what is changed of it"),
-    ("LinkSpec", "`[[link]]`: a network of one's own"),
+    ("LinkSpec", "`[[link]]`: a network of your own"),
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),

@@ -17,7 +17,7 @@ A form has an estimate a group of rows, in their order: its mean, the `half` of 
 `least` and the `most` of its seeds. `bluewater reproduce PAPER --size full --out results` for the
 papers, then `scripts/quoted.py results`, and `make suites`, then `scripts/quoted.py
 results/suites`: what differs is printed, and the exit code is 1. An experiment without runs is
-left out.
+left out; if all are, the exit code is 1 as well.
 """
 
 from __future__ import annotations
@@ -147,6 +147,7 @@ def differing(folder: Path) -> Iterator[str]:
     """What the texts say otherwise than these runs."""
     store = Store(folder / "runs")
     tables: dict[str, tuple[Experiment, Tables]] = {}
+    compared = False
     for quoted in every():
         name = quoted.runs or quoted.at
         if name not in tables:
@@ -163,8 +164,11 @@ def differing(folder: Path) -> Iterator[str]:
         of, whole = tables[name]
         if not whole.entries:
             continue
+        compared = True
         if (found := told(quoted, of, whole)) != quoted.says:
             yield f"{quoted.at} {quoted.where}: '{quoted.says}', and the runs: '{found}'"
+    if not compared:
+        yield f"{folder}: no runs of this version that a text quotes"
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the tables of docs/suites.md from the results of `bluewater suite`, all in one folder.
 
-The table of a suite without results there stays as it is.
+The table of a suite without results there stays as it is, as does its row among all suites.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+MEASURED = Path(__file__).resolve().parent.parent / "docs" / "measured"
 SUITES = ("l4s", "bufferbloat", "media", "rfc7928", "rfcs", "bbr", "autorate")
 VERDICTS = {
     "reproduced": "hold",
@@ -54,37 +54,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, help="the folder that --out of the suites named")
     results = parser.parse_args().results
-    for name, rows_of, needed in (
-        ("suites", verdicts, SUITES),
-        ("bufferbloat", bufferbloat, ("bufferbloat",)),
-        ("media", media, ("media",)),
-        ("rfc7928", scorecard, ("rfc7928",)),
-        ("bbr", cases, ("bbr",)),
-        ("rfc9743", controllers, ("rfc9743",)),
+    for name, rows_of in (
+        ("suites", verdicts),
+        ("bufferbloat", bufferbloat),
+        ("media", media),
+        ("rfc7928", scorecard),
+        ("bbr", cases),
+        ("rfc9743", controllers),
     ):
-        if not all(any(results.glob(f"{suite}-*")) for suite in needed):
+        if name != "suites" and not any(results.glob(f"{name}-*")):
             continue
         rows = rows_of(results)
         lines = ["| " + " | ".join(row) + " |" for row in rows]
         lines.insert(1, "|" + "---|" * len(rows[0]))
-        (ROOT / "docs" / "measured" / f"{name}.md").write_text("\n".join(lines) + "\n")
+        (MEASURED / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def verdicts(results: Path) -> list[list[str]]:
     """What became of each suite's claims."""
     rows = [["suite", "claims", "of them ours", *VERDICTS.values()]]
+    there = table(MEASURED / "suites.md")
     for suite in SUITES:
+        named = f"[{suite}](#{suite})"
         claims = [
             claim
             for file in sorted(results.glob(f"{suite}-*/claims.json"))
-            for claim in json.loads(file.read_text())["claims"]
+            for claim in json.loads(file.read_text(encoding="utf-8"))["claims"]
         ]
+        if not claims:
+            rows.append(list(there[named].values()))
+            continue
         found = Counter(claim["verdict"] for claim in claims)
         if unknown := set(found) - set(VERDICTS):
             raise SystemExit(f"{suite}: verdicts without a column: {unknown}")
         ours = sum(claim["origin"] == "ours" for claim in claims)
         counts = (str(found[verdict] or "–") for verdict in VERDICTS)
-        rows.append([f"[{suite}](#{suite})", str(len(claims)), str(ours), *counts])
+        rows.append([named, str(len(claims)), str(ours), *counts])
     return rows
 
 

@@ -58,3 +58,11 @@ def test_a_number_that_differs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     (line,) = quotes.differing(tmp_path)
     assert EVERY[0].says in line
     assert "another" in line
+
+
+def test_without_any_runs_nothing_is_confirmed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(quotes, "every", lambda: EVERY[:1])
+    (line,) = quotes.differing(tmp_path)
+    assert "no runs of this version" in line

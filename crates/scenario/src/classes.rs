@@ -70,9 +70,9 @@ pub struct ClassSpec {
     /// The class above it, which stands before it; the first class has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// What it is sure of.
+    /// The rate that it always gets.
     pub rate: Text<Rate>,
-    /// What it may have with what it borrows; its `rate` if not given.
+    /// The most that it gets, with what it borrows; its `rate` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceil: Option<Text<Rate>>,
     /// What it may send at once by its rate after a pause; 1600 B if not given.

@@ -35,10 +35,10 @@ pub struct When {
     pub flow: String,
     /// The phase that its congestion controller enters, as in the table `control`.
     pub enters: String,
-    /// For the how manieth time it does so, from 1.
+    /// Which of its entries into the phase counts, from 1.
     #[serde(default = "crate::defaults::one")]
     pub nth: u32,
-    /// How long after that.
+    /// Time from the entry to the change.
     #[serde(default = "crate::defaults::zero")]
     pub after: Text<Duration>,
 }

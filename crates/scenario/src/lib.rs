@@ -111,8 +111,8 @@ pub struct Measure {
     /// delay, jitter, loss, and how a call would sound.
     #[serde(default)]
     pub calls: bool,
-    /// Whether it is written down what the congestion control of each flow over TCP does: its phases, round
-    /// trips and losses, with the values that it goes by.
+    /// Whether the congestion control of each flow over TCP is recorded: its phases, round trips and losses,
+    /// with the values that it goes by.
     #[serde(default)]
     pub control: bool,
 }

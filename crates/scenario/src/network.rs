@@ -93,7 +93,7 @@ pub struct Network {
     /// that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
-    /// Propagation delay of the same.
+    /// Propagation delay of the links that `rate` is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Text<Duration>>,
     /// Of a `fat-tree`: ports of each switch, an even number 4 … 32; 4 if not given.

@@ -96,7 +96,7 @@ struct Last {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entered {
     pub(crate) phase: &'static str,
-    /// For the how manieth time.
+    /// The number of this entry into the phase, from 1.
     pub(crate) nth: u64,
 }
 

@@ -18,11 +18,11 @@ pub(crate) struct Events {
 /// A change that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    /// The flow, the phase that it enters, and for the how manieth time.
+    /// The flow, the phase that it enters, and which of these entries counts.
     pub(crate) flow: usize,
     pub(crate) phase: String,
     pub(crate) nth: u64,
-    /// How long after that, ns.
+    /// Time from the entry to the change, ns.
     pub(crate) after: u64,
     pub(crate) change: Change,
 }

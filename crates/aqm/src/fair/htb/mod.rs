@@ -38,7 +38,7 @@ pub use rules::Rule;
 pub struct Class {
     /// The number of its parent, which comes before it; the first class has none, and all others have one.
     pub parent: Option<usize>,
-    /// What it is sure of.
+    /// The rate that it always gets.
     pub rate: Rate,
     /// What it may have with what it borrows, at least its rate.
     pub ceil: Rate,

@@ -210,14 +210,14 @@ pub struct Tcp {
     /// + 4·rttvar).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
-    /// Losses are found by time, those of retransmissions too (RACK-TLP, RFC 8985). The window goes down in
-    /// proportion to what arrives (PRR, RFC 9937), also after an ECN echo, and does not grow meanwhile. What a loss
-    /// leaves is a share of the window, as in Linux, not of what is in flight (RFC 5681 eq. 4). Every
+    /// Losses are found by time, also those of retransmissions (RACK-TLP, RFC 8985). The window goes down in
+    /// proportion to what arrives (PRR, RFC 9937), also after an ECN echo, and does not grow meanwhile. A
+    /// loss leaves a share of the window, as in Linux, not of what is in flight (RFC 5681 eq. 4). Every
     /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
-    /// retransmitted packets give none (Karn). The averages forget within a window what RFC 6298 remembers for
-    /// as many round trips (RFC 7323 §4.2), so that the timeout can be close above srtt; Linux and
-    /// `min_rto_above_srtt` keep it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and `bbr1` always have it,
-    /// with their own windows in place of PRR; `prague` answers echoes as without it.
+    /// retransmitted packets give none (Karn). The averages forget in one window as much as those of RFC 6298
+    /// in as many round trips (RFC 7323 §4.2). The timeout can therefore be close above srtt;
+    /// `min_rto_above_srtt`, as in Linux, keeps it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and
+    /// `bbr1` always have it, with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
     /// Acknowledgements echo timestamps of about a millisecond, which show whether a retransmitted packet had

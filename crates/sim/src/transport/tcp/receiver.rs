@@ -10,7 +10,7 @@ use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET, Sa
 /// AccECN's counters begin with it (RFC 9768 §3.2).
 pub(super) const FIRST_COUNT: u8 = 5;
 
-/// A longer block is told as far as it is new: the rest was told before, packets.
+/// Of a longer block only the new part is reported, because the rest was before; in packets.
 const LONGEST_BLOCK: u32 = u16::MAX as u32;
 
 /// The receiver's state.

@@ -318,7 +318,8 @@ fn the_receiver_s_window_does_not_bound_the_window() {
     assert!(p.sender.cwnd() > 30.0, "{}", p.sender.cwnd());
 }
 
-/// Blocks beyond 65 535 packets are told: in one round trip two packets of a window of 200 000 are missed, and repaired.
+/// The receiver reports blocks beyond 65 535 packets: two packets of a window of 200 000 are missed and repaired
+/// in one round trip.
 #[test]
 fn a_window_of_more_than_16_bits_is_repaired_in_a_round_trip() {
     for o in [with_rack(), options(Variant::Sack)] {
