@@ -223,15 +223,18 @@ def satellite(s: Setting) -> Iterator[Cell]:
                 yield Reading("80 % used after", seconds / path.rtt, "<=", 15.0, 40.0, "RTT")
                 yield rules.lost(found["own"], found["cubic"])
 
-            slow: dict[str, Any] = {"back": {"rate": "4mbit"}, "step": path.rtt, "duration": 60}
+            keys: dict[str, Any] = {"back": {"rate": "4mbit"}}
             if loss:
-                slow["link"] = {"loss": str(loss)}
+                keys["link"] = {"loss": str(loss)}
             scenarios = {
-                name: path.scenario(sender.flows("own"), **slow)
+                name: path.scenario(sender.flows("own"), step=path.rtt, duration=60, **keys)
                 for name, sender in (("own", s.candidate), ("cubic", CUBIC))
             }
             label = f"{number(1e3 * buffer)} ms of buffer, loss {number(100 * loss)} %"
             yield Cell(label, scenarios, judge)
+            for size in s.some((1e6, 10e6), (1e6,)):
+                # Several, since few packets of one are lost.
+                yield _transfers(s, path, label, size, 4 if loss else 1, **keys)
 
 
 def large_bdp(s: Setting) -> Iterator[Cell]:
@@ -247,6 +250,34 @@ def large_bdp(s: Setting) -> Iterator[Cell]:
             s.candidate.flows("own", start=(0, 0.001)), duration=8 if s.quick else 20, step=rtt
         )
         yield Cell(path.label, {"own": scenario}, judge)
+        for n in s.some((1, 2, 3, 4, 5, 6), (3, 4)):
+            yield _transfers(s, path, path.label, 1500 * 10**n)
+
+
+def _transfers(
+    s: Setting, path: Path, where: str, size: float, count: int = 1, **keys: Any
+) -> Cell:
+    """Transfers of one size, one after the other."""
+    apart = 120.0
+
+    def judge(found: Views) -> Iterator[Reading]:
+        times = [found["own"].transfer(str(n), "slowdown_mean") for n in range(count)]
+        value = sum(times) / count
+        yield Reading("time of a transfer, by slow start's", value, "<=", 1.5, 3.0)
+
+    shown = number(size / 1e9) + " GB" if size >= 1e9 else number(size / 1e6) + " MB"
+    label = f"{where}, {shown}"
+    if s.candidate.is_quic:
+        return Cell(label, missing="slow start's time is unknown for a QUIC stack")
+    groups = [
+        s.candidate.flows(
+            str(n), start=(apart * n, apart * n + 0.001), app="finite", size=f"{round(size)}B"
+        )
+        for n in range(count)
+    ]
+    return Cell(
+        label, {"own": path.scenario(*groups, duration=apart * count, warmup=0, **keys)}, judge
+    )
 
 
 def reordering(s: Setting) -> Iterator[Cell]:
