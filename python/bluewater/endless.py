@@ -7,11 +7,12 @@ costs nothing, and one that is still the same after :data:`LIMIT_S` is ended by 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from bluewater import sources
@@ -36,6 +37,16 @@ _lock = threading.Lock()
 _watcher: threading.Thread | None = None
 
 
+def _forked() -> None:
+    """A fork has no watcher, and the lock may be held in it by none of its threads."""
+    global _lock, _watcher
+    _lock, _watcher = threading.Lock(), None
+    _watched.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 @contextmanager
 def watched() -> Iterator[None]:
     """Ends users' methods that this thread calls and that do not return."""
@@ -43,9 +54,11 @@ def watched() -> Iterator[None]:
     me = threading.get_ident()
     with _lock:
         _watched[me] += 1
-        if _watcher is None or not _watcher.is_alive():  # none, or this process is a fork
-            _watcher = threading.Thread(target=_watch, daemon=True)
-            _watcher.start()
+        if _watcher is None:
+            thread = threading.Thread(target=_watch, daemon=True)
+            with suppress(RuntimeError):  # no more threads are allowed: nothing is ended
+                thread.start()
+                _watcher = thread
     try:
         yield
     finally:

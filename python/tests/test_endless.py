@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -110,10 +111,43 @@ def test_a_debugged_method_may_take_long(tmp_path: Path) -> None:
 
 
 def test_the_watcher_is_there_only_while_it_is_needed(tmp_path: Path) -> None:
-    bluewater.run(scenario(tmp_path, CONTROLLER, "pass"))
-    for _ in range(100):
-        names = [each for each in threading.enumerate() if each._target is endless._watch]  # type: ignore[attr-defined]
-        if not names:
-            break
+    made = scenario(tmp_path, CONTROLLER, "pass")
+    with endless.watched():
+        bluewater.run(made)
+        assert endless._watcher is not None
+    unwatched()
+
+
+def unwatched() -> None:
+    """Waits until the watcher has ended."""
+    for _ in range(200):
+        if endless._watcher is None:
+            return
         time.sleep(0.05)
-    assert not names
+    pytest.fail("the watcher goes on")
+
+
+def test_a_fork_has_a_watcher_of_its_own(tmp_path: Path) -> None:
+    made = scenario(tmp_path, CONTROLLER, FOREVER)
+    with endless.watched():
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                bluewater.run(made)
+            except OwnError as error:
+                code = 0 if "did not return within" in str(error) else 2
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+def test_without_a_thread_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    unwatched()
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    body = "if self.calls == 5: __import__('time').sleep(0.8)"
+    bluewater.run(scenario(tmp_path, CONTROLLER, body))
