@@ -232,7 +232,7 @@ def satellite(s: Setting) -> Iterator[Cell]:
             }
             label = f"{number(1e3 * buffer)} ms of buffer, loss {number(100 * loss)} %"
             yield Cell(label, scenarios, judge)
-            for size in s.some((1e6, 10e6), (1e6,)):
+            for size in s.some(("1MB", "10MB"), ("1MB",)):
                 # Several, since few packets of one are lost.
                 yield _transfers(s, path, label, size, 4 if loss else 1, **keys)
 
@@ -250,13 +250,14 @@ def large_bdp(s: Setting) -> Iterator[Cell]:
             s.candidate.flows("own", start=(0, 0.001)), duration=8 if s.quick else 20, step=rtt
         )
         yield Cell(path.label, {"own": scenario}, judge)
-        for n in s.some((1, 2, 3, 4, 5, 6), (3, 4)):
-            yield _transfers(s, path, path.label, 1500 * 10**n)
+        # 1500 · 10ⁿ bytes
+        for size in s.some(
+            ("15kB", "150kB", "1500kB", "15MB", "150MB", "1500MB"), ("1500kB", "15MB")
+        ):
+            yield _transfers(s, path, path.label, size)
 
 
-def _transfers(
-    s: Setting, path: Path, where: str, size: float, count: int = 1, **keys: Any
-) -> Cell:
+def _transfers(s: Setting, path: Path, where: str, size: str, count: int = 1, **keys: Any) -> Cell:
     """Transfers of one size, one after the other."""
     apart = 120.0
 
@@ -265,14 +266,11 @@ def _transfers(
         value = sum(times) / count
         yield Reading("time of a transfer, by slow start's", value, "<=", 1.5, 3.0)
 
-    shown = number(size / 1e9) + " GB" if size >= 1e9 else number(size / 1e6) + " MB"
-    label = f"{where}, {shown}"
+    label = f"{where}, {size}"
     if s.candidate.is_quic:
         return Cell(label, missing="slow start's time is unknown for a QUIC stack")
     groups = [
-        s.candidate.flows(
-            str(n), start=(apart * n, apart * n + 0.001), app="finite", size=f"{round(size)}B"
-        )
+        s.candidate.flows(str(n), start=(apart * n, apart * n + 0.001), app="finite", size=size)
         for n in range(count)
     ]
     return Cell(
