@@ -20,10 +20,6 @@ The algorithms that come with Bluewater are the files of the folder ``autorates`
 
 from __future__ import annotations
 
-import ctypes
-import threading
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from types import SimpleNamespace
@@ -43,7 +39,7 @@ from bluewater.own import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "Autorate",
@@ -186,9 +182,6 @@ class PerWay(Autorate):
 
 
 ALLOWED = "a pair, down and up, of rates in bit/s, 0 or more, or None to leave one as it is"
-LIMIT_S = 10.0
-"""Real time that a step may take."""
-
 Bounds = tuple[int, int, int]
 """Base, least and most, bit/s."""
 Traffic = tuple[int, int, int, int]
@@ -207,9 +200,8 @@ class Driver:
 
     def start(self) -> None:
         """Starts the object."""
-        with _within(LIMIT_S):
-            down, up = (b and Way(*b, b[0]) for b in self.bounds)
-            self.object.start(Measured(self.period, down, up))
+        down, up = (b and Way(*b, b[0]) for b in self.bounds)
+        self.object.start(Measured(self.period, down, up))
 
     def step(
         self,
@@ -234,8 +226,7 @@ class Driver:
             achieved = seen[1] * 8e9 / self.period
             ways.append(Way(*bounds, *seen, achieved, achieved / seen[0], delays))
         measured = Measured(self.period, ways[0], ways[1], probes, lost, oldest)
-        with _within(LIMIT_S):
-            given = self.object.step(now, measured)
+        given = self.object.step(now, measured)
         try:
             down, up = (_rate(each) for each in given)
         except (TypeError, ValueError):
@@ -250,46 +241,3 @@ def _rate(given: float | None) -> float | None:
     if not (isfinite(value) and value >= 0):
         raise ValueError(given)
     return value
-
-
-class _TooLong(BaseException):
-    """Raised in a thread whose step takes too long."""
-
-
-_deadlines: dict[int, float] = {}
-_lock = threading.Lock()
-_watcher: threading.Thread | None = None
-
-
-@contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    """Ends what takes more real time than this, as an endless loop does, with an error."""
-    global _watcher  # noqa: PLW0603
-    if _watcher is None or not _watcher.is_alive():  # none yet, or this process is a fork
-        _watcher = threading.Thread(target=_watch, daemon=True)
-        _watcher.start()
-    me = threading.get_ident()
-    _deadlines[me] = time.monotonic() + seconds
-    try:
-        yield
-        with _lock:
-            late = _deadlines.pop(me, None) is None
-        while late:  # the exception is on its way
-            time.sleep(0.001)
-    except _TooLong as error:
-        told = TimeoutError(f"it did not return within {seconds:g} s of real time")
-        raise told.with_traceback(error.__traceback__) from None
-    finally:
-        _deadlines.pop(me, None)
-
-
-def _watch() -> None:
-    while True:
-        time.sleep(0.5)
-        with _lock:
-            now = time.monotonic()
-            for thread in [each for each, due in list(_deadlines.items()) if due < now]:
-                del _deadlines[thread]
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread), ctypes.py_object(_TooLong)
-                )

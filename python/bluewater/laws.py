@@ -13,6 +13,7 @@ import tomli_w
 from bluewater import _core
 from bluewater.arguments import MAPPING, NUMBER, Argument, checked
 from bluewater.control import PERSISTENT
+from bluewater.endless import watched
 from bluewater.errors import unknown
 from bluewater.own import LANGUAGE, Own, canonical, load, parameters, role_of, text, uninterrupted
 from bluewater.sources import extended
@@ -152,21 +153,32 @@ def check(
     ratios = frozenset(each for each, (unit, _) in cls.signals.items() if unit.startswith("0 … 1"))
     made = _Class(code, file, name, ratios)
     found: dict[str, Finding] = {}
+    with watched():
+        for finding in _findings(made, cls, params or {}, seeds):
+            found.setdefault(finding.law, finding)
+            if finding.law == "works":
+                break  # a class that fails is not judged further
+    return tuple(found[law] for law in laws if law in found and law not in but)
+
+
+def _findings(
+    made: _Class, cls: type[Own], params: Mapping[str, Any], seeds: int
+) -> Iterator[Finding]:
+    """Yields the laws that the class breaks."""
+    differs = False
     for changed in _cases(cls):
-        settings = {key: _text(value) for key, value in {**(params or {}), **changed}.items()}
-        canonical(code, file, name, settings, cls.role)
+        settings = {key: _text(value) for key, value in {**params, **changed}.items()}
+        canonical(*made[:3], settings, cls.role)
         if cls.role != "aqm":
-            for finding in _controlled(made, settings, seeds, cls.compiled):
-                found.setdefault(finding.law, finding)
+            yield from _controlled(made, settings, seeds, cls.compiled)
             continue
         for seed in range(seeds):
             case = ", ".join(f"{key} = {text}" for key, text in settings.items())
-            if found.keys() & {"determinism", "restart"}:
+            if differs:
                 break  # after the first difference anything may differ
             for law, said in _tried(made, settings, seed, cls.compiled):
-                finding = Finding(law, f"{case or 'as declared'}; traffic {seed}", said)
-                found.setdefault(law, finding)
-    return tuple(found[law] for law in laws if law in found and law not in but)
+                differs |= law in ("determinism", "restart")
+                yield Finding(law, f"{case or 'as declared'}; traffic {seed}", said)
 
 
 def _text(value: Any) -> str:

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import tomli_w
 
-from bluewater import _core, cut, sources
+from bluewater import _core, cut, endless, sources
+from bluewater.endless import EndlessError, watched
 from bluewater.errors import InputError, unknown
 from bluewater.files import read_text
 
@@ -399,10 +400,14 @@ _interrupts: list[BaseException] = []
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Raises Ctrl-C in a method as such, where it would appear as an error of the scenario."""
+    """Raises Ctrl-C in a method as such, where it would appear as an error of the scenario.
+
+    Ends methods that do not return.
+    """
     _interrupts.clear()
     try:
-        yield
+        with watched():
+            yield
     except ValueError:
         if _interrupts:
             raise _interrupts.pop() from None
@@ -411,6 +416,9 @@ def uninterrupted() -> Iterator[None]:
 
 def failure(error: BaseException, object_: Own, method: str, seconds: float) -> BaseException:
     """The error that ends a run whose class raised, with file, line and the packet's time."""
+    if isinstance(error, EndlessError):
+        late = TimeoutError(f"it did not return within {endless.LIMIT_S:g} s of real time")
+        error = late.with_traceback(error.__traceback__)
     if not isinstance(error, Exception | SystemExit):
         _interrupts.append(error)
         return error  # Ctrl-C

@@ -147,6 +147,11 @@ _running = ContextVar("running", default=False)
 _reading = False
 
 
+def is_users(filename: str) -> bool:
+    """Whether code has the name of a user's text that was executed here."""
+    return filename in _roots
+
+
 @contextmanager
 def running() -> Iterator[None]:
     """While a run lasts, which is named by what its texts have used before it began."""

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import bluewater
-from bluewater import _core, autorate, own
+from bluewater import _core, autorate, endless, own
 from bluewater.autorate import OwnError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def test_lost_probes_are_known(tmp_path: Path) -> None:
 def test_a_class_that_fails_is_told_with_place_and_time(
     body: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(autorate, "LIMIT_S", 0.3)
+    monkeypatch.setattr(endless, "LIMIT_S", 0.3)
     scenario = mine(tmp_path, f"    def step(self, now, measured):\n        {body}\n")
     with pytest.raises(OwnError) as failed:
         bluewater.run(scenario)

@@ -6,18 +6,16 @@ import json
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import polars as pl
 import pytest
 import tomli_w
-from msgspec import Meta, Struct
 
 import bluewater
 from bluewater import InputError, _core, trace
 from bluewater.results import packets, why
-from bluewater.results.exports import mahimahi, ns2, pcapng, qlog, speedtest
+from bluewater.results.exports import mahimahi, ns2, pcapng, speedtest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,188 +220,6 @@ def test_a_link_that_varies_has_no_rate_to_tell(tmp_path: Path) -> None:
 def sampled() -> Result:
     measure = {"interval": "100ms", "flows": True}
     return bluewater.run(SCENARIO | {"measure": measure, "warmup": "2s"})
-
-
-def test_qlog_has_what_was_sampled_of_each_flow(sampled: Result, tmp_path: Path) -> None:
-    file = tmp_path / "my.qlog"
-    qlog.write(sampled, file)
-    made = json.loads(file.read_text())
-    assert (made["qlog_version"], made["qlog_format"]) == ("0.3", "JSON")
-    samples = sampled.load("flow_series")
-    # A trace without an event ends qvis's reading of the whole file.
-    assert all(each["events"] for each in made["traces"])
-    told = samples.filter(pl.col("srtt_s").is_not_null() | pl.col("cwnd_packets").is_not_null())
-    assert len(made["traces"]) == told["flow"].n_unique()
-    trace_ = made["traces"][3]
-    assert trace_["common_fields"]["protocol_type"] == ["sack"]
-    mine = samples.filter((pl.col("flow") == 3) & (pl.col("cwnd_packets") > 0))
-    last: dict[str, float] = {}
-    for event in trace_["events"]:
-        assert event["name"] == "recovery:metrics_updated"
-        last |= event["data"]
-    assert last["smoothed_rtt"] == pytest.approx(1e3 * mine["srtt_s"][-1])
-    assert last["congestion_window"] == round(1000 * mine["cwnd_packets"][-1])
-    times = [event["time"] for event in trace_["events"]]
-    assert times == sorted(times)
-    assert len(times) > 50
-    assert not [each for each in made["traces"] if "cbr" in each["title"]]
-
-
-class Header(Struct, forbid_unknown_fields=True):
-    """PacketHeader of draft-ietf-quic-qlog-quic-events-01, appendix A.1, as far as it is used."""
-
-    packet_type: Literal["initial", "handshake", "0RTT", "1RTT", "retry"]
-    packet_number: Annotated[int, Meta(ge=0)]
-
-
-class Raw(Struct, forbid_unknown_fields=True):
-    """RawInfo of draft-ietf-quic-qlog-main-schema-02."""
-
-    length: Annotated[int, Meta(ge=0)]
-
-
-class Ack(Struct, forbid_unknown_fields=True):
-    """AckFrame: stretches of packet numbers, from the first to the last of each."""
-
-    frame_type: Literal["ack"]
-    acked_ranges: Annotated[list[tuple[int, int]], Meta(min_length=1)]
-
-
-class Sent(Struct, forbid_unknown_fields=True):
-    """TransportPacketSent and TransportPacketReceived."""
-
-    header: Header
-    raw: Raw
-    frames: list[Ack] = []
-
-
-class Lost(Struct, forbid_unknown_fields=True):
-    """RecoveryPacketLost."""
-
-    header: Header
-
-
-class Metrics(Struct, forbid_unknown_fields=True):
-    """RecoveryMetricsUpdated: round trips in ms, the window in bytes."""
-
-    smoothed_rtt: float = 0.0
-    congestion_window: Annotated[int, Meta(ge=0)] = 0
-
-
-class VantagePoint(Struct, forbid_unknown_fields=True):
-    """VantagePoint: a network's says whose packets it calls sent."""
-
-    name: str
-    type: Literal["client", "server", "network", "unknown"]
-    flow: Literal["client", "server"] | None = None
-
-
-class CommonFields(Struct, forbid_unknown_fields=True):
-    group_id: str
-    time_format: Literal["absolute", "delta", "relative"]
-    reference_time: float
-    protocol_type: list[str] = []
-
-
-class Event(Struct, forbid_unknown_fields=True):
-    time: Annotated[float, Meta(ge=0)]
-    name: Literal[
-        "transport:packet_sent",
-        "transport:packet_received",
-        "recovery:packet_lost",
-        "recovery:metrics_updated",
-    ]
-    data: dict[str, Any]
-
-
-class Trace(Struct, forbid_unknown_fields=True):
-    title: str
-    vantage_point: VantagePoint
-    common_fields: CommonFields
-    events: list[Event]
-
-
-class QlogFile(Struct, forbid_unknown_fields=True):
-    qlog_version: Literal["0.3"]
-    qlog_format: Literal["JSON"]
-    title: str
-    traces: list[Trace]
-
-
-EVENTS: dict[str, Any] = {
-    "transport:packet_sent": Sent,
-    "transport:packet_received": Sent,
-    "recovery:packet_lost": Lost,
-    "recovery:metrics_updated": Metrics,
-}
-
-
-def read_qlog(file: Path) -> dict[int, list[tuple[float, str, Any]]]:
-    """The events of each flow, all of whose fields are those of the drafts."""
-    found = {}
-    for trace_ in msgspec.json.decode(file.read_bytes(), type=QlogFile).traces:
-        assert (trace_.vantage_point.type == "network") == (trace_.vantage_point.flow is not None)
-        times = [event.time for event in trace_.events]
-        assert times == sorted(times)
-        found[int(trace_.common_fields.group_id)] = [
-            (
-                event.time,
-                event.name.partition(":")[2],
-                msgspec.convert(event.data, EVENTS[event.name]),
-            )
-            for event in trace_.events
-        ]
-    return found
-
-
-def judge_packets(events: list[tuple[float, str, Any]], known: pl.DataFrame) -> None:
-    """By the file of packets: what was sent is lost, acknowledged or still under way."""
-    data = known.filter((pl.col("queue") == "A->B") & (pl.col("kind") == "data"))
-    sent = [(time, each) for time, name, each in events if name == "packet_sent"]
-    assert [each.header.packet_number for _, each in sent] == list(range(data.height))
-    assert [round(1e6 * time) for time, _ in sent] == data["arrived_ns"].to_list()
-    assert sum(each.raw.length for _, each in sent) == data["bytes"].sum()
-    lost = {each.header.packet_number for _, name, each in events if name == "packet_lost"}
-    fates = data["fate"].to_list()
-    assert lost == {k for k, fate in enumerate(fates) if fate == "dropped"}
-    received = [each for _, name, each in events if name == "packet_received"]
-    back = known.filter((pl.col("queue") == "B->A") & (pl.col("fate") == "sent"))
-    assert len(received) == back.height
-    ranges = [each for answer in received for frame in answer.frames for each in frame.acked_ranges]
-    acked = [number for first, last in ranges for number in range(first, last + 1)]
-    assert len(acked) == len(set(acked)), "each by the first that acknowledges it"
-    assert all(fates[number] == "sent" for number in acked)
-    # Each sequence number up to the last that was acknowledged, and no other.
-    seqs = data["seq"].to_list()
-    assert sorted(seqs[number] for number in acked) == list(range(max(back["seq"])))
-
-
-def test_qlog_tells_what_was_sent_lost_and_acknowledged(tmp_path: Path, cli: Cli) -> None:
-    file, rows = tmp_path / "packets.qlog", tmp_path / "lossy.parquet"
-    sack, udp = SCENARIO["traffic"]
-    lossy = SCENARIO | {"traffic": [{**sack, "ecn": False}, udp]}
-    bluewater.run(lossy, packets=rows)
-    done = cli("export", str(rows), "--to", str(file), keep_out=False)
-    assert done.exit_code == 0, done.stderr
-    known = pl.read_parquet(rows).sort("queue", "n")
-    events = read_qlog(file)
-    assert set(events) == set(known["flow"])
-    for flow in range(10):
-        assert {name for _, name, _ in events[flow]} == {
-            "packet_sent", "packet_lost", "packet_received",
-        }  # fmt: skip
-        judge_packets(events[flow], known.filter(pl.col("flow") == flow))
-    assert {name for _, name, _ in events[10]} == {"packet_sent", "packet_lost"}
-
-
-def test_qlog_has_metrics_and_packets_in_one_trace(
-    rows: Path, sampled: Result, tmp_path: Path
-) -> None:
-    file = tmp_path / "both.qlog"
-    qlog.write(sampled, file, packets=rows)
-    events = read_qlog(file)[3]
-    judge_packets(events, pl.read_parquet(rows).filter(pl.col("flow") == 3).sort("queue", "n"))
-    assert sum(name == "metrics_updated" for _, name, _ in events) > 50
 
 
 def test_a_speed_test_of_both_ways_begins_on_an_idle_line(tmp_path: Path) -> None:

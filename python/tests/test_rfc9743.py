@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from conftest import DOCS, Cli
 
+import bluewater
 from bluewater.errors import InputError
 from bluewater.lab import criteria
 from bluewater.lab.making import make_all
@@ -397,8 +398,10 @@ def test_a_quic_stack_can_be_the_candidate(name: str) -> None:
     assert set(why) == {
         *(("R15", f"5.7, {media}") for media in ("scream", "cbr")),
         *(("R29", receiver) for receiver in ("ack-division", "optimistic", "no-echo")),
+        *(("R23", f"100 ms of buffer, loss {loss} %, 1MB") for loss in ("0", "0.1")),
+        *(("R24", f"1000 Mb/s, 80 ms, 1 BDP, {size}") for size in ("1500kB", "15MB")),
     }
-    assert all("the stack" in reason for reason in why.values())
+    assert all("the stack" in reason or "a QUIC stack" in reason for reason in why.values())
 
 
 def test_a_quic_stack_has_rows_without_a_verdict(tmp_path: Path) -> None:
@@ -507,6 +510,38 @@ def test_some_runs_of_cubic_and_of_a_class(reno: str, tmp_path: Path) -> None:
     assert [again[name].decision_hash for name in CHEAP] == [
         found[reno][name].decision_hash for name in CHEAP
     ]
+
+
+TEN = """from bluewater.control import Controller
+
+
+class Ten(Controller):
+    def start(self, s):
+        self.cwnd = 10.0 * s.mtu
+"""
+
+
+def test_a_transfer_is_judged_by_the_time_of_a_slow_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 1000 packets at 1 Gb/s and 80 ms: the handshake, rounds of 10 to 320 packets, and in the
+    # seventh the last 370.
+    ideal = 0.08 + 6 * 0.08 + 370 * 12e-6 + 0.08
+    (tmp_path / "ten.py").write_text(TEN, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for name in ("cubic", "ten.py:Ten"):
+        readings = judged(name, tmp_path, "R24")["R24"].readings
+        found[name] = next(each for each in readings if each.cell.endswith("1500kB"))
+    planned = suite.plan(candidate("cubic"), "quick", (1,), ("R24",))
+    text = next(task.text for task in planned.tasks if "1500kB" in task.label)
+    took = bluewater.run(tomllib.loads(text)).transfers["time_mean_s"][0]
+    assert found["cubic"].value == pytest.approx(took / ideal, rel=1e-3)
+    assert found["cubic"].verdict is Verdict.HOLDS
+    # A hundred rounds in place of seven, some longer by a delayed acknowledgement.
+    slow = found["ten.py:Ten"]
+    assert 101 * 0.08 <= slow.value * ideal <= 110 * 0.08
+    assert slow.verdict is Verdict.NOT
 
 
 def test_the_command_prints_and_writes_a_scorecard(

@@ -17,7 +17,7 @@ LAYERS = (
     {"_core", "text"},
     {"errors"},
     {"files", "sources"},
-    {"arguments", "cut", "programs", "units"},
+    {"arguments", "cut", "endless", "programs", "units"},
     {"own"},
     {"aqm", "autorate", "control"},
     {"autorates"},

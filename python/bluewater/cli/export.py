@@ -55,9 +55,10 @@ def export(
     """Write a run, or its packets, in the format of another program, and print the file's path.
 
     Of a run: `.flent.gz` for Flent has throughput of each group of flows, backlog, drops and marks
-    over time; it needs `interval` and `groups = true` in `[measure]`. `.qlog` for qvis has windows
-    and round trips of the flows, with `--packets` also their packets. `.speedtest.json` is the
-    summary of Cloudflare's speed test. Both need `interval` and `flows = true` in `[measure]`.
+    over time; it needs `interval` and `groups = true` in `[measure]`. `.speedtest.json` is the
+    summary of Cloudflare's speed test; it needs `interval` and `flows = true`. `.qlog` for qvis has
+    windows and round trips of the flows if the run has these, with `control = true` all values of
+    their congestion controls, and with `--packets` their packets.
 
     Of packets: `.pcapng` for Wireshark has the fate of each packet as its comment, `.tr` is ns-2's
     trace of one link, `.mahimahi` the log of its mm-link, and `.qlog` says when packets were sent,

@@ -104,7 +104,7 @@ class Simulation(Prepared):
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
-        with sources.running():
+        with sources.running(), uninterrupted():
             outcome = built.run(progress, **options)
         return Result.of(outcome, began, built.captures)
 

@@ -14,12 +14,16 @@ from bluewater.results.result import measured
 from bluewater.units import size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bluewater.results.result import Result
 
 SUFFIX = ".qlog"
+
+METRICS = "recovery:metrics_updated"
+STATE = "recovery:congestion_state_updated"
+CONTROL = "bluewater:control_updated"
 
 Event = dict[str, Any]
 
@@ -30,27 +34,30 @@ def write(
     queue: str | None = None,
     packets: Path | None = None,
 ) -> None:
-    """Writes ``recovery:metrics_updated`` at each sample of each flow: round trip and window.
+    """Writes what was sampled of each flow, and what its congestion control did.
 
     The format is the one that tools read, version 0.3 as JSON (draft-ietf-quic-qlog-main-schema-02,
-    events of draft-ietf-quic-qlog-quic-events-01): ``smoothed_rtt`` in ms, ``congestion_window`` in
-    bytes of whole packets. Times are in ms from the run's beginning. Values that a transport lacks
-    are left out.
+    events of draft-ietf-quic-qlog-quic-events-01). ``recovery:metrics_updated`` has values for
+    which that draft has names, ``recovery:congestion_state_updated`` phases. An event of our own,
+    ``bluewater:control_updated``, has the rows of the table ``control``, and as ``signals`` those
+    of ``control_signals``. Times are in ms from the run's beginning; an event has only what changed
+    since the one before.
 
     Args:
-        result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``.
+        result: A run whose scenario has ``[measure]`` with ``interval`` and ``flows = true``, or
+            with ``control = true``.
         path: The file to write.
         queue: The link whose packets are added.
         packets: The file of the run's packets; their events are added as by :func:`write_packets`.
 
     Raises:
-        InputError: A run without these samples, or no file of packets.
+        InputError: A run without these tables, or no file of packets.
         StorageError: The file cannot be written.
     """
     of_packets = {} if packets is None else _of_packets(packets, queue)
     traces = []
-    for flow, about, metrics in _metrics(result):
-        events = [*metrics, *of_packets.get(flow, ())]
+    for flow, about, told in _told(result):
+        events = [*told, *of_packets.get(flow, ())]
         # At equal times the metrics come first, because they let the packet be sent.
         traces.append({**about, "events": sorted(events, key=lambda event: event["time"])})
     _write(path, f"Bluewater {result.version}, decisions {result.decision_hash}", traces)
@@ -102,38 +109,108 @@ def _about(flow: int, title: str, where: str) -> dict[str, Any]:
     }
 
 
-def _metrics(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]]:
-    """Each flow with the head of its trace and its samples."""
+def _told(result: Result) -> Iterator[tuple[int, dict[str, Any], list[Event]]]:
+    """Each flow with the head of its trace and the events of its samples and its control."""
+    control = _by_flow(result, "control")
+    samples = _by_flow(result, "flow_series")
+    if not control and not samples:
+        measured(result, "flow_series")
+    signals = _by_flow(result, "control_signals")
     transports = dict(result.flows.select("flow", "transport").iter_rows())
     groups = tomllib.loads(result.scenario)["traffic"]
-    samples = measured(result, "flow_series").sort("flow", "time_s")
-    for (flow, group), own in samples.group_by("flow", "group", maintain_order=True):
+    for flow, group in sorted(control.keys() | samples.keys()):
         transport = transports[flow]
         sizes = {
             size_bytes(each["packet"])
             for each in groups
             if (each["name"], each["transport"]) == (group, transport) and "packet" in each
         }
+        # If groups share a name, the length of this flow's packets is unknown.
+        packet = sizes.pop() if len(sizes) == 1 else 0
         about = _about(flow, f"flow {flow}, {transport} of {group!r}", "server")
         about["common_fields"]["protocol_type"] = [transport]
-        # If groups share a name, the length of this flow's packets is unknown.
-        yield flow, about, _sampled(own, sizes.pop() if len(sizes) == 1 else 0)
+        key = (flow, group)
+        events = [
+            *_sampled(samples.get(key, ()), packet),
+            *_controlled(control.get(key, ()), signals.get(key, ()), packet),
+        ]
+        yield flow, about, _changes(sorted(events, key=lambda event: event["time"]))
 
 
-def _sampled(samples: pl.DataFrame, packet: int) -> list[Event]:
-    events = []
-    told: dict[str, float] = {}
-    for row in samples.iter_rows(named=True):
+def _by_flow(result: Result, name: str) -> dict[tuple[int, str], list[dict[str, Any]]]:
+    """The rows of a table, in their order, by flow and group; none if the run has no such table."""
+    rows: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in result.load(name).to_dicts() if name in result.names else ():
+        rows.setdefault((row["flow"], row["group"]), []).append(row)
+    return rows
+
+
+def _sampled(rows: Sequence[Mapping[str, Any]], packet: int) -> Iterator[Event]:
+    for row in rows:
         values = {
             "smoothed_rtt": 1e3 * (row["srtt_s"] or 0),
             "congestion_window": round(packet * (row["cwnd_packets"] or 0)),
         }
         # Before a flow begins it has neither.
-        new = {key: value for key, value in values.items() if value and told.get(key) != value}
+        known = {key: value for key, value in values.items() if value}
+        yield _event(1e9 * row["time_s"], METRICS, known)
+
+
+def _controlled(
+    rows: Sequence[Mapping[str, Any]], signals: Sequence[Mapping[str, Any]], packet: int
+) -> Iterator[Event]:
+    each = len(signals) // max(len(rows), 1)
+    """Signals of a row; they come in the order of the rows."""
+    for n, row in enumerate(rows):
+        ns = 1e9 * row["time_s"]
+        own = {key: value for key, value in row.items() if key not in ("time_s", "flow", "group")}
+        here = signals[each * n : each * (n + 1)]
+        own |= {"signals": {signal["signal"]: signal["value"] for signal in here}} if here else {}
+        if row["event"] == "phase":
+            old = {"old": _state(row["ended"])} if row["ended"] else {}
+            yield _event(ns, STATE, {**old, "new": _state(row["phase"])})
+        yield _event(ns, METRICS, _standard(row, packet))
+        yield _event(ns, CONTROL, own)
+
+
+def _standard(row: Mapping[str, Any], packet: int) -> dict[str, float]:
+    """The values of a row for which the draft has a name, in its units."""
+    sources = {
+        "congestion_window": ("cwnd_packets", packet),
+        "bytes_in_flight": ("inflight_packets", packet),
+        "packets_in_flight": ("inflight_packets", 1),
+        "ssthresh": ("ssthresh", packet),
+        "pacing_rate": ("pacing_bps", 1),
+    }
+    found: dict[str, float] = {
+        key: round(scale * row[column])
+        for key, (column, scale) in sources.items()
+        if scale and row[column] is not None
+    }
+    return found if row["min_rtt"] is None else {**found, "min_rtt": 1e3 * row["min_rtt"]}
+
+
+def _state(phase: str) -> str:
+    """A phase as the draft writes states: ``slow_start``."""
+    return phase.replace("-", "_")
+
+
+def _changes(events: Iterable[Event]) -> list[Event]:
+    """Leaves out what the flow's event of the same name had last, but keeps what an event is."""
+    found = []
+    told: dict[str, dict[str, Any]] = {}
+    for event in events:
+        name, data = event["name"], event["data"]
+        last = told.setdefault(name, {})
+        new = {
+            key: value
+            for key, value in data.items()
+            if name == STATE or key == "event" or last.get(key) != value
+        }
+        last |= data
         if new:
-            told |= new
-            events.append(_event(1e9 * row["time_s"], "recovery:metrics_updated", new))
-    return events
+            found.append({**event, "data": new})
+    return found
 
 
 def _event(ns: float, name: str, data: Mapping[str, Any]) -> Event:

@@ -223,15 +223,18 @@ def satellite(s: Setting) -> Iterator[Cell]:
                 yield Reading("80 % used after", seconds / path.rtt, "<=", 15.0, 40.0, "RTT")
                 yield rules.lost(found["own"], found["cubic"])
 
-            slow: dict[str, Any] = {"back": {"rate": "4mbit"}, "step": path.rtt, "duration": 60}
+            keys: dict[str, Any] = {"back": {"rate": "4mbit"}}
             if loss:
-                slow["link"] = {"loss": str(loss)}
+                keys["link"] = {"loss": str(loss)}
             scenarios = {
-                name: path.scenario(sender.flows("own"), **slow)
+                name: path.scenario(sender.flows("own"), step=path.rtt, duration=60, **keys)
                 for name, sender in (("own", s.candidate), ("cubic", CUBIC))
             }
             label = f"{number(1e3 * buffer)} ms of buffer, loss {number(100 * loss)} %"
             yield Cell(label, scenarios, judge)
+            for size in s.some(("1MB", "10MB"), ("1MB",)):
+                # Several, since few packets of one are lost.
+                yield _transfers(s, path, label, size, 4 if loss else 1, **keys)
 
 
 def large_bdp(s: Setting) -> Iterator[Cell]:
@@ -247,6 +250,32 @@ def large_bdp(s: Setting) -> Iterator[Cell]:
             s.candidate.flows("own", start=(0, 0.001)), duration=8 if s.quick else 20, step=rtt
         )
         yield Cell(path.label, {"own": scenario}, judge)
+        # 1500 · 10ⁿ bytes
+        for size in s.some(
+            ("15kB", "150kB", "1500kB", "15MB", "150MB", "1500MB"), ("1500kB", "15MB")
+        ):
+            yield _transfers(s, path, path.label, size)
+
+
+def _transfers(s: Setting, path: Path, where: str, size: str, count: int = 1, **keys: Any) -> Cell:
+    """Transfers of one size, one after the other."""
+    apart = 120.0
+
+    def judge(found: Views) -> Iterator[Reading]:
+        times = [found["own"].transfer(str(n), "slowdown_mean") for n in range(count)]
+        value = sum(times) / count
+        yield Reading("time of a transfer, by slow start's", value, "<=", 1.5, 3.0)
+
+    label = f"{where}, {size}"
+    if s.candidate.is_quic:
+        return Cell(label, missing="slow start's time is unknown for a QUIC stack")
+    groups = [
+        s.candidate.flows(str(n), start=(apart * n, apart * n + 0.001), app="finite", size=size)
+        for n in range(count)
+    ]
+    return Cell(
+        label, {"own": path.scenario(*groups, duration=apart * count, warmup=0, **keys)}, judge
+    )
 
 
 def reordering(s: Setting) -> Iterator[Cell]:
