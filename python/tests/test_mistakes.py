@@ -360,6 +360,8 @@ run apart.toml | apart.toml:14 | no route from a to d | connect the nodes
 run no-node.toml | no-node.toml:14 | ["c"] | a, b
 run my.toml --packets x.csv | x.csv | .parquet or .pcapng | write_csv
 run my.toml --packets x.pcap | x.pcap | .parquet or .pcapng | Wireshark
+run my.toml --packets - | -: packets are written as Parquet | as in packets.parquet
+run my.toml --packets x.feather | x.feather | .parquet or .pcapng
 run my.toml --packets folder | folder | where a file is needed
 run my.toml --packets x.parquet --packets-flows a | --packets-flows = 'a' | 0-3,7
 run my.toml --packets x.parquet --packets-time 5s | --packets-time = '5s' | 10s..12.5s
@@ -485,6 +487,13 @@ advise --box OpenWrt | --box | did you mean 'openwrt'?
 advise --box router | --box | did you mean `openwrt`?
 advise --on slrum | --on | did you mean 'slurm'?
 advise --out my.toml | my.toml | --out names another folder
+compare red --flows 10 20 40 | aqm = '20' | an option takes one value | key = "traffic.0.flows"
+compare red --rate 10mbit 20mbit | aqm = '20mbit' | `bluewater sweep FILE` runs several
+compare red --flows 10,20,40 | --flows = '10,20,40' | key = "traffic.0.flows"
+compare red --rate 10mbit,20mbit | --rate = '10mbit,20mbit' | key = "network.rate"
+compare red --buffer 50p,100p | --buffer = '50p,100p' | key = "queue.0.buffer"
+compare red --rate 10mbit --rate 20mbit | given twice | key = "network.rate"
+compare red --transport sack,cubic | --transport | key = "traffic.0.transport"
 compare red --flows abc | --flows = 'abc' | a whole number, 1 or more
 compare red --reps 0 | --reps = '0' | 1 or more
 compare red --jobs 0 | --jobs = '0' | 1 or more
