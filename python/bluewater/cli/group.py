@@ -44,7 +44,7 @@ class Command(TyperCommand):
             if told is None:
                 raise
             if "," in str(told.value):
-                told.hint = told.hint or _several(ctx, told.key or "")
+                told.hint = _several(ctx, told.key or "") or told.hint
             if told.key is None:
                 told.hint = f"{told.hint or ''} {_help(ctx)}".lstrip()
             raise told from error
@@ -56,8 +56,8 @@ class Command(TyperCommand):
         except InputError as error:
             if error.file is None and error.line is None:
                 error.name(next((each.opts[0] for each in self.params if _is(each, error)), None))
-                if "," in str(error.value or error.problem):
-                    error.hint = error.hint or _several(ctx, error.key or "")
+                if "," in str(error.problem if error.value is None else error.value):
+                    error.hint = _several(ctx, error.key or "") or error.hint
             raise
 
 
