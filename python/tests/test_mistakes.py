@@ -467,6 +467,7 @@ advise --overhead 44 | no option --overhead | did you mean --framing?
 advise --aqm red | no option --aqm | `bluewater advise --help`
 advise 50mbit | nothing takes '50mbit' | `bluewater advise --help`
 advise --ecn yes | nothing takes 'yes' | --ecn and --no-ecn
+advise --table t.xls | t.xls | .csv, .md, .tex
 advise --rtt 20 | --rtt = '20' | 20ms
 advise --bulk many | --bulk = 'many' | a whole number, 1 or more
 advise --bulk 0 | --bulk = '0' | a whole number, 1 or more

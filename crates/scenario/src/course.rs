@@ -295,8 +295,9 @@ fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
             continue;
         }
         let wrong = |what: &str| format!("line {}: {what}", i + 1);
-        let at: u64 =
-            line.parse().map_err(|_| wrong(&format!("'{line}': whole milliseconds are wanted, one a line")))?;
+        let at: u64 = line
+            .parse()
+            .map_err(|_| wrong(&format!("'{line}': whole milliseconds are wanted, one a line")))?;
         if at < last || at > LONGEST_MS {
             return Err(wrong("milliseconds must not descend, and be below 2592000000"));
         }

@@ -260,10 +260,8 @@ fn behind_wifi(head: &[u8], radiotap: bool) -> Option<usize> {
     let quality = control & 0x80 != 0;
     let four_addresses = flags & 3 == 3;
     let ordered = quality && flags & 0x80 != 0;
-    let address = 24
-        + 6 * usize::from(four_addresses)
-        + 2 * usize::from(quality)
-        + 4 * usize::from(ordered);
+    let address =
+        24 + 6 * usize::from(four_addresses) + 2 * usize::from(quality) + 4 * usize::from(ordered);
     let llc = at + if padded { address.next_multiple_of(4) } else { address };
     let kind = head.get(llc..llc + 8)?;
     let ip =
