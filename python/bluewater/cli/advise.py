@@ -34,6 +34,7 @@ from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from bluewater.results.stats import Estimate
     from bluewater.study.advice.advise import Ranked
@@ -149,8 +150,7 @@ def advise(
     why = {way: reasons(ranked, link, way) for way, ranked in advice.ways.items()}
     lines = commands(best.name, link, box, interface)
     first, undo = around(lines, link, box, interface)
-    if table is not None:
-        _overview(advice.ways, link).write(table)
+    _save(_overview(advice.ways, link), table)
     if json:
         rows = [
             {
@@ -184,8 +184,6 @@ def advise(
     if delays:
         out.print()
         show(waits.shown(measured_delays))
-    if table is not None:
-        note(f"table in {table.resolve()}")
     out.print()
     for picture in pictures:
         out.print(str(picture.resolve()), soft_wrap=True)
@@ -276,6 +274,12 @@ def _overview(ways: Mapping[str, Sequence[Ranked]], link: Link) -> Overview:
         for place, each in enumerate(ranked)
     ]
     return Overview(columns, rows)
+
+
+def _save(overview: Overview, table: Path | None) -> None:
+    if table is not None:
+        overview.write(table)
+        note(f"table in {table.resolve()}")
 
 
 def _scaled(found: Estimate, factor: float) -> Mean:

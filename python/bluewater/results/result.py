@@ -107,7 +107,10 @@ class Result:
 
     @classmethod
     def of(
-        cls, raw: Mapping[str, Any], began: float, captures: Sequence[tuple[str, *tuple[int, ...]]] = ()
+        cls,
+        raw: Mapping[str, Any],
+        began: float,
+        captures: Sequence[tuple[str, *tuple[int, ...]]] = (),
     ) -> Result:
         """Makes a result from the simulator's columns; a missing table is empty.
 

@@ -268,7 +268,7 @@ def by_sweep(option: str) -> str | None:
     key, values = _SWEPT[option]
     return (
         "an option takes one value; `bluewater sweep FILE` runs several, where the file has "
-        f"[sweep] {option} = {{ key = \"{key}\", values = [{values}] }}"
+        f'[sweep] {option} = {{ key = "{key}", values = [{values}] }}'
     )
 
 
