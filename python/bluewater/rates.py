@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 MODELS = ("cellular", "leo", "wifi", "fade", "shared")
 FORMS = ("csv", "mahimahi")
-_NUMBER = re.compile(r"-?[0-9]+\.[0-9]*|-[0-9]+")
-"""What stands in place of whole milliseconds."""
 MOST_BYTES = 1 << 30
 TIMEOUT_S = 60
 
@@ -49,15 +46,6 @@ def convert(text: str, form: str, file: str | None = None) -> Rates:
     try:
         return Rates(*_core.convert_rates(text, form))
     except ValueError as error:
-        first = text.lstrip().partition("\n")[0].strip()
-        if _NUMBER.fullmatch(first):
-            raise InputError(
-                "not mahimahi's lines",
-                file=file,
-                key="line 1",
-                value=first,
-                allowed="whole milliseconds, one a line",
-            ) from error
         raise InputError(str(error), file=file) from error
 
 

@@ -843,10 +843,17 @@ def test_silly_wishes(tmp_path: Path) -> None:
 
 def test_the_command_says_why_and_what_to_type(tmp_path: Path) -> None:
     wish = ["advise", "--up", "5mbit", "--bulk", "3", "--box", "openwrt", "--duration", "6s"]
-    found = CliRunner().invoke(app, [*wish, "--reps", "2", "--out", str(tmp_path)])
+    file = tmp_path / "ranking.csv"
+    wish += ["--reps", "2", "--table", str(file)]
+    found = CliRunner().invoke(app, [*wish, "--out", str(tmp_path)])
     assert found.exit_code == 0, found.output
     for told in ("fq-codel", "a plain queue", "uci set sqm.bluewater", "upload='4750'"):
         assert told in found.output
+    rows = [*DictReader(file.read_text().splitlines())]
+    assert sorted(row["discipline"] for row in rows) == ["cake", "droptail", "fq-codel"]
+    assert f"Advice: {rows[0]['discipline']}" in found.output
+    assert all(2 < float(row["throughput (Mb/s)"]) < 4.75 for row in rows)
+    assert float(rows[-1]["worth less low"]) <= float(rows[-1]["worth less"])
     (picture,) = tmp_path.glob("advise-*.png")
     assert picture.stat().st_size > 10_000
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from conftest import SWEEP, Cli
 
 import bluewater
+from bluewater.plots.draw import draw
 from bluewater.plots.log import panels as log_panels
 from bluewater.plots.log import read_log
-from bluewater.plots.run import figure, panels
+from bluewater.plots.run import TIME, figure, panels
 
 _LOG = """\
 {"log": "bluewater-gateway", "format": 1, "queues": [
@@ -87,6 +89,18 @@ def test_on_a_link_that_varies_the_nominal_rate_tells_no_delay(
     shown = {panel.title: panel for panel in log_panels(read_log(log))}
     assert shown["Delay"].points["y"].to_list() == pytest.approx([ms])
     assert label in shown["Delay"].y.label
+
+
+@pytest.mark.parametrize("more", [{"delay_mean_s": 0.14}, {"sojourn": 0.14}, {}])
+def test_in_a_column_each_label_is_beside_its_own_panel(
+    tmp_path: Path, more: dict[str, float]
+) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(_lines(VARYING, _sampled(**more), _sampled(time_s=2.0, **more)))
+    figure = draw("", "trace", TIME, log_panels(read_log(log)), 1, "none", [], "column")
+    figure.draw_without_rendering()
+    beside = [axes.yaxis.label.get_window_extent() for axes in figure.axes]
+    assert all(lower.y1 < upper.y0 for upper, lower in pairwise(beside))
 
 
 def test_an_interval_in_which_nothing_left_has_no_delay(tmp_path: Path) -> None:

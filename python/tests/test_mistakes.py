@@ -178,7 +178,7 @@ queue.0.params.incremnt=0.1 | queue[0].params.incremnt = 0.1 | did you mean `inc
 queue.0.params.increment=2 | queue[0].params.increment = 2 | 0 … 1
 queue.0.params.increment=abc | "abc" | a number
 queue.0.params.target=5ms | queue[0].params.target | blue has | parameter of ared, codel, pie
-queue.0.params=5 | queue[0].params = 5 | a table
+queue.0.params=5 | queue[0].params = 5 | a table, as { key = value }
 queue.1.aqm=red | queue.1.aqm | 0 … 0 | counted from 0
 queue.aqm=red | queue.aqm | counted from 0
 queue=red | queue = "red" | in brackets
@@ -226,7 +226,8 @@ network.delay=0.02 | network.delay = 0.02 | with its unit
 network.delay=-5ms | "-5ms" | a time such as
 network.jitter=5ms | unknown key | `jitter` is a key of [[traffic]]
 network.loss=1% | unknown key | `loss` is a key of [[link]]
-network.queue=red | unknown key | `queue` is a key of the file
+network.queue=red | unknown key | `queue` is a table of its own: [[queue]]
+queue.0.traffic=4 | unknown key | `traffic` is a table of its own: [[traffic]]
 network.access_rate=fast | network.access_rate = "fast" | a rate such as
 network=dumbbell | network = "dumbbell" | a table
 queue.0.buffer=1Mb | "1Mb" | kB for 1000 bytes | mbit for bits
@@ -330,7 +331,7 @@ traffic.0.from=["Q"] | traffic[0].from | there is no node `Q`
 network.preset=parking-lot | "parking-lot" | did you mean `chain`?
 foo=1 | foo = 1 | unknown key | duration, warmup
 =1 | not a setting | KEY=VALUE
-duration | --set = 'duration' | KEY=VALUE
+duration | --set = 'duration' | KEY=VALUE | network.rate=10mbit
 """
 """What is set of `my.toml`."""
 
@@ -360,6 +361,8 @@ run apart.toml | apart.toml:14 | no route from a to d | connect the nodes
 run no-node.toml | no-node.toml:14 | ["c"] | a, b
 run my.toml --packets x.csv | x.csv | .parquet or .pcapng | write_csv
 run my.toml --packets x.pcap | x.pcap | .parquet or .pcapng | Wireshark
+run my.toml --packets - | -: packets are written as Parquet | as in packets.parquet
+run my.toml --packets x.feather | x.feather | .parquet or .pcapng
 run my.toml --packets folder | folder | where a file is needed
 run my.toml --packets x.parquet --packets-flows a | --packets-flows = 'a' | 0-3,7
 run my.toml --packets x.parquet --packets-time 5s | --packets-time = '5s' | 10s..12.5s
@@ -465,6 +468,7 @@ advise --overhead 44 | no option --overhead | did you mean --framing?
 advise --aqm red | no option --aqm | `bluewater advise --help`
 advise 50mbit | nothing takes '50mbit' | `bluewater advise --help`
 advise --ecn yes | nothing takes 'yes' | --ecn and --no-ecn
+advise --table t.xls | t.xls | .csv, .md, .tex
 advise --rtt 20 | --rtt = '20' | 20ms
 advise --bulk many | --bulk = 'many' | a whole number, 1 or more
 advise --bulk 0 | --bulk = '0' | a whole number, 1 or more
@@ -485,6 +489,13 @@ advise --box OpenWrt | --box | did you mean 'openwrt'?
 advise --box router | --box | did you mean `openwrt`?
 advise --on slrum | --on | did you mean 'slurm'?
 advise --out my.toml | my.toml | --out names another folder
+compare red --flows 10 20 40 | aqm = '20' | an option takes one value | key = "traffic.0.flows"
+compare red --rate 10mbit 20mbit | aqm = '20mbit' | `bluewater sweep FILE` runs several
+compare red --flows 10,20,40 | --flows = '10,20,40' | key = "traffic.0.flows"
+compare red --rate 10mbit,20mbit | --rate = '10mbit,20mbit' | key = "network.rate"
+compare red --buffer 50p,100p | --buffer = '50p,100p' | key = "queue.0.buffer"
+compare red --rate 10mbit --rate 20mbit | given twice | key = "network.rate"
+compare red --transport sack,cubic | --transport | key = "traffic.0.transport"
 compare red --flows abc | --flows = 'abc' | a whole number, 1 or more
 compare red --reps 0 | --reps = '0' | 1 or more
 compare red --jobs 0 | --jobs = '0' | 1 or more
@@ -526,7 +537,8 @@ run links.toml --set link.0.aqm=red | unknown key | `aqm` is a key of [[queue]]
 run links.toml --set link.0.framing=adsl | "adsl" | pppoe-ptm
 run links.toml --set link.1.rate=1mbit | link.1.rate | 0 … 0
 run links.toml --set queue.0.link=a-b | "a-b" | did you mean `a->b`?
-run links.toml --set network.rate=1mbit | network.rate = "1mbit" | for presets | leave it out
+run links.toml --set network.rate=1mbit | network.rate = "1mbit" | `rate` is a key of [[link]]
+run links.toml --set network.left=2 | network.left = 2 | sides | leave it out
 run other.log | other.log | JSON
 sweep sweep.toml --set queue.0.aqm=pie | queue.0.aqm = 'pie' | no effect | the axis 'aqm'
 sweep my.toml --vary queue.0.aqm=red | no option --vary | --set

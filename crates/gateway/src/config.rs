@@ -24,6 +24,18 @@ use crate::trouble::Trouble;
 
 const OPTION: &str = "--config";
 
+/// A hint for an option of one way that the subcommand `task` does not have so.
+pub fn of_one_way(option: &str, task: &str) -> Option<String> {
+    let (way, ours) = option.strip_prefix("--")?.split_once('-')?;
+    match (way, task) {
+        ("down" | "up", "ctl") => Some(format!("--way {way} --{ours} is for that way alone")),
+        ("up", _) => {
+            Some(format!("--{ours} is for both ways, --down-{ours} for the way down alone"))
+        }
+        _ => None,
+    }
+}
+
 /// A hint for an option that other programs call otherwise, with or without its dashes.
 pub fn called_otherwise(option: &str) -> Option<String> {
     let (dashes, word) = match option.strip_prefix("--") {

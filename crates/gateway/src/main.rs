@@ -372,11 +372,14 @@ fn main() -> ExitCode {
 
 /// Reads the command line. If an option stands without its command, the message names the commands.
 fn parsed(args: Vec<OsString>) -> Cli {
-    let first = args.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"--"));
+    let task = args.get(1).map(|task| task.to_string_lossy().into_owned()).unwrap_or_default();
+    let first = task.starts_with("--");
     Cli::try_parse_from(args).unwrap_or_else(|mut error| {
         let unknown = error.kind() == ErrorKind::UnknownArgument;
         let meant = match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::String(option)) if unknown => config::called_otherwise(option),
+            Some(ContextValue::String(option)) if unknown => {
+                config::of_one_way(option, &task).or_else(|| config::called_otherwise(option))
+            }
             _ => None,
         };
         if meant.is_some() {

@@ -77,7 +77,11 @@ fn sudoer(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
 /// # Errors
 /// When that fails: then nothing should be forwarded.
 pub fn drop_all() -> Result<(), Trouble> {
-    let failed = |e: &dyn std::fmt::Display| Trouble::system("dropping privileges", e);
+    let failed = |e: &dyn std::fmt::Display| {
+        let hint =
+            "root needs cap_setuid, cap_setgid and cap_setpcap for it; another user does not";
+        Trouble::new(format!("dropping privileges: {e}"), hint)
+    };
     // Another user than root has no right to do this, so it comes first.
     empty_bounding_set().map_err(|e| failed(&e))?;
     if geteuid().is_root() && is_initial_namespace() {

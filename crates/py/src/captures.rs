@@ -27,13 +27,17 @@ macro_rules! columns {
 /// Packets between two checks for Python's signals, such as Ctrl-C.
 const SLICE: u32 = 1 << 16;
 
+/// Packets that were reordered, that cannot be read, and that are oversized; and the longest time without a
+/// packet: when it begins and how long it lasts, ns.
+type Odd = ([u64; 3], [u64; 2]);
+
 /// Where packets come from.
 pub(crate) trait Source: Send {
     fn next(&mut self) -> Result<Option<Packet>, Error>;
     /// The share that is done.
     fn progress(&self) -> f64;
-    /// Packets that were reordered, that cannot be read, and that are oversized.
-    fn odd(&self) -> [u64; 3];
+    /// What is odd about them.
+    fn odd(&self) -> Odd;
 }
 
 struct Captured<R> {
@@ -51,8 +55,10 @@ impl<R: Read + Send> Source for Captured<R> {
         (self.capture.offset() as f64 / self.length.max(1) as f64).min(1.0)
     }
 
-    fn odd(&self) -> [u64; 3] {
-        [self.capture.reordered(), self.capture.unread(), self.capture.oversized()]
+    fn odd(&self) -> Odd {
+        let (silence, capture) = (self.capture.silence(), &self.capture);
+        let counts = [capture.reordered(), capture.unread(), capture.oversized()];
+        (counts, [silence.from, silence.lasts])
     }
 }
 
@@ -70,8 +76,8 @@ impl Source for Packets {
         Packets::progress(self)
     }
 
-    fn odd(&self) -> [u64; 3] {
-        [0; 3]
+    fn odd(&self) -> Odd {
+        Odd::default()
     }
 }
 
@@ -263,13 +269,13 @@ const NS: f64 = 1e-9;
 fn tables<'py>(
     py: Python<'py>,
     report: &Report,
-    counted: [u64; 3],
+    odd: Odd,
     error: Option<Error>,
     top: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flows = &report.flows[..report.flows.len().min(top)];
     let all = PyDict::new(py);
-    all.set_item("summary", summary(py, report, counted, error)?)?;
+    all.set_item("summary", summary(py, report, odd, error)?)?;
     all.set_item(
         "flows",
         columns!(py, flows, {
@@ -317,11 +323,11 @@ fn tables<'py>(
     Ok(all)
 }
 
-/// The summary of a capture; `reordered`, `unread` and `oversized` as the reader counts them.
+/// The summary of a capture.
 fn summary<'py>(
     py: Python<'py>,
     report: &Report,
-    [reordered, unread, oversized]: [u64; 3],
+    ([reordered, unread, oversized], [silent_from, silent]): Odd,
     error: Option<Error>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let summary = PyDict::new(py);
@@ -344,6 +350,8 @@ fn summary<'py>(
     ] {
         summary.set_item(key, value)?;
     }
+    summary.set_item("silence_from_s", silent_from as f64 * NS)?;
+    summary.set_item("silence_s", silent as f64 * NS)?;
     summary.set_item("error", error.map(|e| e.to_string()))?;
     Ok(summary)
 }

@@ -21,8 +21,7 @@ pub(crate) struct Prepared {
     /// Until it is run.
     run: Mutex<Option<Run>>,
     canonical: String,
-    /// Of each capture, its file, and how many of its packets are out of order and oversized.
-    captures: Vec<(String, u64, u64)>,
+    captures: Vec<Odd>,
     slice: Duration,
     /// A class in Python is asked at each packet: the interpreter stays at hand.
     attached: bool,
@@ -55,10 +54,9 @@ impl Prepared {
         &self.canonical
     }
 
-    /// The captures among its traffic: the file, and how many of the packets that were read do not come at
-    /// their recorded time and are longer than a frame of Ethernet.
+    /// The captures among its traffic, and what is odd about the packets that were read.
     #[getter]
-    fn captures(&self) -> Vec<(String, u64, u64)> {
+    fn captures(&self) -> Vec<Odd> {
         self.captures.clone()
     }
 
@@ -116,15 +114,19 @@ impl Prepared {
     }
 }
 
+/// A capture's file, packets that are reordered and oversized, and the longest silence: when and how long.
+type Odd = (String, u64, u64, u64, u64);
+
 /// The captures among the traffic, each once.
-fn captures(scenario: &Scenario) -> Vec<(String, u64, u64)> {
-    let mut found: Vec<(String, u64, u64)> = Vec::new();
+fn captures(scenario: &Scenario) -> Vec<Odd> {
+    let mut found: Vec<Odd> = Vec::new();
     for group in &scenario.traffic {
         if let Transport::Trace(trace) = &group.transport
             && let one = &*trace.arrivals
             && found.iter().all(|(file, ..)| *file != one.file)
         {
-            found.push((one.file.clone(), one.reordered, one.oversized));
+            let [from, lasts] = one.silence;
+            found.push((one.file.clone(), one.reordered, one.oversized, from, lasts));
         }
     }
     found

@@ -112,6 +112,8 @@ pub struct Arrivals {
     pub reordered: u64,
     /// How many of these are longer than a frame of Ethernet.
     pub oversized: u64,
+    /// The longest time without a packet, from all senders: when it begins and how long it lasts, ns.
+    pub silence: [u64; 2],
     /// The file, so named that it is found from any folder.
     pub file: String,
 }

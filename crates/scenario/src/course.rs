@@ -129,7 +129,7 @@ pub fn read<T: Copy>(kind: &Dimension<T>, text: &str, repeat: bool) -> Result<St
     let text = text.trim_start_matches('\u{feff}');
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let first = first.ok_or("there is nothing in it")?;
-    let rows = if first.bytes().all(|b| b.is_ascii_digit()) {
+    let rows = if first.parse::<f64>().is_ok() {
         (kind.mahimahi)(text, repeat)?
     } else if first.contains('=') {
         let table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
@@ -180,7 +180,7 @@ fn of_rows<T: Copy>(
 
 /// What a line has between commas, semicolons, tabs or spaces, without quotes.
 fn cells(line: &str) -> Vec<&str> {
-    let separator = [',', ';', '\t'].into_iter().find(|c| line.contains(*c));
+    let separator = [';', '\t', ','].into_iter().find(|c| line.contains(*c));
     match separator {
         Some(separator) => line.split(separator).map(unquoted).collect(),
         None => line.split_whitespace().map(unquoted).collect(),
@@ -207,17 +207,21 @@ fn plain(cell: &str) -> String {
 
 /// If the first time is at least this many seconds (those of 2001), times count from 1970.
 const SINCE_1970: u64 = 1_000_000_000;
+/// The names of columns of times.
+const TIMES: [(&str, &str); 5] =
+    [("time_s", "s"), ("time_ms", "ms"), ("time_us", "us"), ("time_ns", "ns"), ("time", "")];
+/// Names of columns whose values have units.
+const UNITLESS: [&str; 3] = ["time", "rate", "delay"];
 /// The most that a bare column of Mbit/s may hold: more is likely in bit/s or kbit/s.
 const MOST_BARE: f64 = 1e5;
 
 fn csv<T>(kind: &Dimension<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
-    const TIMES: [(&str, &str); 5] =
-        [("time_s", "s"), ("time_ms", "ms"), ("time_us", "us"), ("time_ns", "ns"), ("time", "")];
     let numbered = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
     let lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let mut lines = lines.peekable();
     let bare = lines.peek().is_some_and(|(_, line)| bare(line));
-    let (first, head) = if bare { (0, kind.bare) } else { lines.next().unwrap_or_default() };
+    let named = if bare { commented(kind, text) } else { lines.next() };
+    let (first, head) = named.unwrap_or((0, kind.bare));
     let head = cells(head);
     let find = |columns: &[(&str, &'static str)]| {
         let unit = |name: &str| columns.iter().find(|column| column.0 == name).map(|c| c.1);
@@ -241,19 +245,37 @@ fn csv<T>(kind: &Dimension<T>, text: &str) -> Result<Vec<(u64, T)>, String> {
         if cells.len() != head.len() {
             return Err(at_line(format!("{} values are wanted", head.len())));
         }
-        if bare && cells[value].parse().is_ok_and(|number: f64| number > MOST_BARE) {
+        if named.is_none() && cells[value].parse().is_ok_and(|number: f64| number > MOST_BARE) {
             let wanted = format!("at most {MOST_BARE} Mbit/s where columns have no names");
             return Err(at_line(format!("{wanted}; a first line time_s,rate_bps tells bit/s")));
         }
+        let told = |cell: &str, e: String| {
+            let comma = if cell.contains(',') { "; decimals stand behind a point" } else { "" };
+            at_line(format!("'{cell}': {e}{comma}"))
+        };
         let at = format!("{}{time_unit}", plain(cells[time])).parse::<Duration>();
-        let at = at.map_err(|e| at_line(words(e)))?.as_nanos();
-        rows.push((at, (kind.value)(&format!("{}{unit}", plain(cells[value]))).map_err(at_line)?));
+        let at = at.map_err(|e| told(cells[time], words(e)))?.as_nanos();
+        let held = (kind.value)(&format!("{}{unit}", plain(cells[value])));
+        rows.push((at, held.map_err(|e| told(cells[value], e))?));
     }
     let origin = rows.first().map_or(0, |row| row.0);
     if origin >= SINCE_1970 * 1000 * MS {
         rows.iter_mut().for_each(|row| row.0 = row.0.saturating_sub(origin));
     }
     Ok(rows)
+}
+
+/// The names of two bare columns in a comment above them, as numpy writes them.
+fn commented<'a, T>(kind: &Dimension<T>, text: &'a str) -> Option<(usize, &'a str)> {
+    let named = |cell: &&str| {
+        let mut all = TIMES.iter().chain(kind.columns);
+        all.any(|(name, unit)| name == cell && !(unit.is_empty() && UNITLESS.contains(name)))
+    };
+    let lines = text.lines().map(str::trim).enumerate();
+    lines
+        .take_while(|(_, line)| line.is_empty() || line.starts_with('#'))
+        .map(|(i, line)| (i + 1, line.trim_start_matches('#').trim()))
+        .find(|(_, line)| cells(line).len() == 2 && cells(line).iter().all(named))
 }
 
 const MS: u64 = 1_000_000;
@@ -273,8 +295,9 @@ fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
             continue;
         }
         let wrong = |what: &str| format!("line {}: {what}", i + 1);
-        let at: u64 =
-            line.parse().map_err(|_| wrong("a whole number of milliseconds is wanted"))?;
+        let at: u64 = line
+            .parse()
+            .map_err(|_| wrong(&format!("'{line}': whole milliseconds are wanted, one a line")))?;
         if at < last || at > LONGEST_MS {
             return Err(wrong("milliseconds must not descend, and be below 2592000000"));
         }
@@ -301,7 +324,7 @@ fn mahimahi(text: &str, repeat: bool) -> Rows<u64> {
     }
     rows.dedup_by(|next, row| next.1 == row.1);
     if last == 0 {
-        return Err("it ends at 0 ms".into());
+        return Err("it ends at 0 ms: the last line is its length, 1 or more".into());
     }
     rows.push((last * MS, if repeat { 0 } else { (opportunities * bits * 1000 / last).max(1000) }));
     Ok(rows)
@@ -516,12 +539,17 @@ mod tests {
             "# numpy\n0.000000e+00 1.000000e+01\n1.500000e+00 2.500000e+00\n3.0e+00 2.5E0\n",
             "time_s,rate_mbps\n1700000000,10\n1700000001.5,2.5\n1700000003,2.5\n",
             "1700000000 10\n1700000001.5 2.5\n1700000003 2.5\n",
+            "# time_s rate_bps\n0.0e+00 1.0e+07\n1.5e+00 2.5e+06\n3.0e+00 2.5e+06\n",
+            "# time_ms,rate_kbps\n0,10000\n1500,2500\n3000,2500\n",
+            "# time rate\n0 10\n1.5 2.5\n3 2.5\n",
         ] {
             let rates = read(&RATE, text, true).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(rates.steps()[..2], expected, "{text}");
         }
         let rates = read(&RATE, "0 12000000\n1 12000000\n", true).unwrap_err();
         assert!(rates.contains("time_s,rate_bps"), "{rates}");
+        let delays = read(&DELAY, "# time_s delay_us\n0 20000\n1 30000\n", false).unwrap();
+        assert_eq!(delays.steps(), [(0, 20 * MS), (1000 * MS, 30 * MS)]);
     }
 
     #[test]
@@ -530,15 +558,20 @@ mod tests {
         for (text, said) in [
             ("", "nothing in it"),
             ("5\n3", "line 2: milliseconds must not descend"),
-            ("5\nx", "line 2: a whole number"),
+            ("5\nx", "line 2: 'x': whole milliseconds are wanted"),
+            ("5.000e+00\n6.000e+00", "line 1: '5.000e+00': whole milliseconds"),
+            ("-1\n2", "line 1: '-1': whole milliseconds"),
             ("0\n0", "ends at 0 ms"),
             ("0", "ends at 0 ms"),
             ("time_s,rate\n0,1mbit\n0,1mbit", "times must ascend"),
             ("time_s,rate\n1,1mbit\n2,1mbit", "first time must be 0"),
             ("time_s,rate\n0,1mbit", "two times at least"),
             ("time_s,rate\n0,0\n1,1mbit", "end with a rate above 0"),
-            ("time_s,rate\n0,1mbps", "line 2: a rate such as"),
-            ("time_s,rate\n0,1bit", "line 2: a rate of 0, or 1kbit"),
+            ("time_s,rate\n0,1mbps", "line 2: '1mbps': a rate such as"),
+            ("time_s;rate_mbps\n0;10,5", "line 2: '10,5': a rate such as 45mbit"),
+            ("time_s;rate_mbps\n0;10,5", "; decimals stand behind a point"),
+            ("time,rate\n2024-01-01,1mbit", "line 2: '2024-01-01': a time such as"),
+            ("time_s,rate\n0,1bit", "line 2: '1bit': a rate of 0, or 1kbit"),
             ("time_s,rate\n0", "line 2: 2 values"),
             ("time_s,delay_ms\n0,1", "one of rate_bps"),
             ("steps = 5", "invalid type"),

@@ -172,6 +172,8 @@ fn in_words(message: &str) -> String {
     }
 }
 
+const A_TABLE: &str = "a table, as { key = value }";
+
 /// What serde expects, in words of the file.
 pub fn in_plain_words(expected: &str) -> &str {
     match expected {
@@ -183,10 +185,10 @@ pub fn in_plain_words(expected: &str) -> &str {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a string" | "string" => "text in quotes",
-        "struct variant" => "a table",
+        "struct variant" => A_TABLE,
         "a sequence" => "a list in brackets",
-        "a map" => "a table",
-        _ if expected.starts_with("struct ") => "a table",
+        "a map" => A_TABLE,
+        _ if expected.starts_with("struct ") => A_TABLE,
         _ => expected,
     }
 }

@@ -67,6 +67,10 @@ fn key((table, aqm): (&str, &str), word: &str, known: &[&str], places: &Places) 
     if let Some((ours, place)) = called(word).find_map(|ours| Some((ours, place_of(ours)?))) {
         return format!("did you mean `{ours}` of {place}?");
     }
+    let is_table = |(name, _): &&(&str, _)| name.trim_matches(['[', ']']) == word;
+    if let Some((table, _)) = places.iter().find(is_table) {
+        return format!("`{word}` is a table of its own: {table}");
+    }
     let near = did_you_mean(word, known.iter().copied());
     let misspelt = !near.is_empty() && known.iter().any(|k| strsim::levenshtein(word, k) < 2);
     if misspelt {

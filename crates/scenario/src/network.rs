@@ -407,8 +407,12 @@ impl Network {
             ("cross_delay", self.cross_delay.is_some(), side, sides()),
         ] {
             if given && !fits {
+                let hint = match key {
+                    "rate" | "delay" => format!("in a network of links `{key}` is a key of [[link]]"),
+                    _ => "in this network it would have no effect: leave it out".into(),
+                };
                 return Err(Complaint::new(format!("network.{key}"), format!("for {whose} only"))
-                    .hint("in this network it would have no effect: leave it out"));
+                    .hint(hint));
             }
         }
         Ok(())

@@ -136,6 +136,7 @@ pub fn read(
         digest: hash.to_string(),
         reordered: capture.reordered(),
         oversized: capture.oversized(),
+        silence: [capture.silence().from, capture.silence().lasts],
         file,
     })
 }

@@ -11,10 +11,11 @@ from bluewater import lab
 from bluewater.cli import delays as waits
 from bluewater.cli.console import note, out, print_json, show
 from bluewater.cli.group import FAILED, example
-from bluewater.cli.options import Jobs, Json, On, Out, Shared
+from bluewater.cli.options import Jobs, Json, On, Out, Shared, TableFile, check_outputs
 from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
+from bluewater.results.overview import Column, Mean, Overview
 from bluewater.study.advice.advise import FULL, Link, reasons
 from bluewater.study.advice.boxes import (
     BOXES,
@@ -32,8 +33,10 @@ from bluewater.text import measured, number, other, sided
 from bluewater.units import bits_per_second, duration_text, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from bluewater.results.stats import Estimate
     from bluewater.study.advice.advise import Ranked
 
 
@@ -104,6 +107,7 @@ def advise(
     duration: Annotated[str, typer.Option(help="Length of a run.")] = _USUAL[2],
     reps: Annotated[int, typer.Option(min=2, help="Seeds.")] = _USUAL[1],
     delays: waits.Delays = False,
+    table: TableFile = None,
     jobs: Jobs = CORES,
     on: On = HERE,
     share: Shared = "",
@@ -118,6 +122,7 @@ def advise(
     less by under 0.1, as for a tenth of the throughput or 1 % of loss. A question mark means that
     these seeds cannot tell.
     """
+    check_outputs(table, None, None)
     check_interface(interface)
     link = Link(
         _alone(rate, down or up), down, up, margin, framing, tuple(rtt or Link.rtt), bulk,
@@ -145,6 +150,7 @@ def advise(
     why = {way: reasons(ranked, link, way) for way, ranked in advice.ways.items()}
     lines = commands(best.name, link, box, interface)
     first, undo = around(lines, link, box, interface)
+    _save(_overview(advice.ways, link), table)
     if json:
         rows = [
             {
@@ -234,20 +240,61 @@ def _alone(rate: str, way: str) -> str:
     return rate or Link.rate
 
 
+def _heads(link: Link) -> tuple[str, str]:
+    """The heads of delay and loss: of calls and games, or of TCP if there are none."""
+    if link.calls or link.games:
+        return "delay 99 %, calls, games", "loss of these"
+    return "delay 99 %", "loss, TCP"
+
+
+_UNITS = {"throughput": (1e-6, "Mb/s"), "delay": (1e3, "ms"), "loss": (100, "%"), "jain": (1, "")}
+"""For each column the factor to its unit."""
+
+
+def _overview(ways: Mapping[str, Sequence[Ranked]], link: Link) -> Overview:
+    """The ranking as a table for a spreadsheet or a paper."""
+    heads = ("throughput", *_heads(link), "Jain")
+    units = [unit for _, unit in _UNITS.values()]
+    columns = [
+        *([Column("way", kind="text")] if len(ways) > 1 else []),
+        Column("discipline", kind="text"),
+        Column("as good", kind="text"),
+        *map(Column, heads, units),
+        Column("worth less"),
+    ]
+    rows = [
+        [
+            *([way] if len(ways) > 1 else []),
+            each.name,
+            "?" if each.undecided else "yes" if each.as_good else "no",
+            *(_scaled(each.mean(name), factor) for name, (factor, _) in _UNITS.items()),
+            _scaled(each.behind, 1) if place else None,
+        ]
+        for way, ranked in ways.items()
+        for place, each in enumerate(ranked)
+    ]
+    return Overview(columns, rows)
+
+
+def _save(overview: Overview, table: Path | None) -> None:
+    if table is not None:
+        overview.write(table)
+        note(f"table in {table.resolve()}")
+
+
+def _scaled(found: Estimate, factor: float) -> Mean:
+    return Mean(factor * found.mean, factor * found.low, factor * found.high)
+
+
 def _table(ranked: Sequence[Ranked], link: Link, way: str) -> Table:
     title = f"{way.capitalize()}: {link.ways[way]}" if way else link.title
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    live = link.calls or link.games
-    concerned = (
-        ("delay 99 %, calls, games", "loss of these") if live else ("delay 99 %", "loss, TCP")
-    )
-    for column in ("", "throughput", *concerned, "Jain", "worth less"):
+    for column in ("", "throughput", *_heads(link), "Jain", "worth less"):
         table.add_column(column, justify="left" if not column else "right")
     for place, each in enumerate(ranked):
         sign = "~" if place and each.as_good else "?" if each.undecided else ""
-        parts = [("throughput", 1e-6, "Mb/s"), ("delay", 1e3, "ms"), ("loss", 100, "%")]
         cells = []
-        for name, scale, unit in (*parts, ("jain", 1, "")):
+        for name, (scale, unit) in _UNITS.items():
             found = each.mean(name)
             cells.append(sided(found.mean, found.low, found.high, scale, unit))
         behind = measured(each.behind.mean, each.behind.half_width, "") if place else "–"

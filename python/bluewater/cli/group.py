@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from bluewater._core import ScenarioError
 from bluewater.cli.console import note
 from bluewater.errors import InputError, Interrupted, unknown
+from bluewater.study.comparison.compare import by_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,17 @@ class Command(TyperCommand):
             typed, _, given = self.make_parser(ctx).parse_args(args=list(args))
             single = [each for each in given if _takes_one(each)]
             for option in dict.fromkeys(each for each in single if single.count(each) > 1):
-                raise InputError(f"{option.opts[0]} takes one value, but is given twice")
+                raise InputError(
+                    f"{option.opts[0]} takes one value, but is given twice",
+                    hint=_several(ctx, option.opts[0]),
+                )
             return super().parse_args(ctx, args)
         except _USAGE as error:
             told = _mistyped(error, typed, {name for each in self.params for name in each.opts})
             if told is None:
                 raise
+            if "," in str(told.value):
+                told.hint = _several(ctx, told.key or "") or told.hint
             if told.key is None:
                 told.hint = f"{told.hint or ''} {_help(ctx)}".lstrip()
             raise told from error
@@ -50,7 +56,14 @@ class Command(TyperCommand):
         except InputError as error:
             if error.file is None and error.line is None:
                 error.name(next((each.opts[0] for each in self.params if _is(each, error)), None))
+                if "," in str(error.problem if error.value is None else error.value):
+                    error.hint = _several(ctx, error.key or "") or error.hint
             raise
+
+
+def _several(ctx: Any, option: str) -> str | None:
+    """The hint for several values of an option where `sweep` runs them."""
+    return by_sweep(option.lstrip("-")) if ctx.info_name == "compare" else None
 
 
 def _help(ctx: Any) -> str:

@@ -318,5 +318,6 @@ def _print_summary(found: Trace) -> None:
     }.items():
         if summary[key]:
             note(f"{summary[key]:,} {what}")
-    for told in of_capture(summary["reordered"], summary["oversized"]):
+    silence = (round(1e9 * summary[key]) for key in ("silence_from_s", "silence_s"))
+    for told in of_capture(summary["reordered"], summary["oversized"], *silence):
         note(told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -105,7 +105,7 @@ def panels(log: Log) -> list[Drawable]:
     each_s = pl.col("interval_s").clip(1e-9)
     shown = [
         _panel(log, "Queue", "Queue (packets)", pl.col("backlog_packets")),
-        _panel(log, "Delay", *_delay(log)),
+        replace(_panel(log, "Delay", *_delay(log)), brief="Delay (ms)"),
         _panel(log, "Throughput", "Sent (Mb/s)", 8e-6 * pl.col("departures_bytes") / each_s),
     ]
     shown += [

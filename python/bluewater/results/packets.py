@@ -32,6 +32,8 @@ _NOT_HERE = {
     ".qlog": "`bluewater export FILE.parquet --to FILE.qlog` writes it",
 }
 """Endings of other formats, and the command that writes each."""
+_HERE = (".parquet", ".pcapng", "")
+"""Endings that say what is written, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,12 @@ class Packets:
     def selection(self) -> dict[str, Any]:
         """The selection for the core; raises :class:`~bluewater.errors.InputError`."""
         ending = Path(self.path).suffix.lower()
-        if ending in _NOT_HERE:
+        if ending not in _HERE or str(self.path) == "-":
             raise InputError(
                 "packets are written as Parquet, or for Wireshark",
                 file=str(self.path),
                 allowed="a file that ends in .parquet or .pcapng",
-                hint=_NOT_HERE[ending],
+                hint=_NOT_HERE.get(ending, "as in packets.parquet"),
             )
         if Path(self.path).is_dir():
             raise InputError(

@@ -104,8 +104,16 @@ _BOUNDS = {
 """The bounds of what controllers decide. In Python a wrong ``ssthresh`` or ``timer`` ends a run."""
 
 
-def of_capture(reordered: int, oversized: int) -> Iterator[str]:
-    """Remarks on a capture: packets with another time, and packets that may be several."""
+def of_capture(
+    reordered: int, oversized: int, silent_from_ns: int = 0, silent_ns: int = 0
+) -> Iterator[str]:
+    """Remarks on a capture: packets with another time, packets that may be several, silence."""
+    if silent_ns >= _SILENT_NS:
+        begin, end = (f"{ns / 1e9:,.6g} s" for ns in (silent_from_ns, silent_from_ns + silent_ns))
+        yield (
+            f"there is no packet from {begin} to {end} of the capture. If its clock was set "
+            "meanwhile, later packets come too late by that much"
+        )
     if reordered:
         yield (
             f"{_packets(reordered)} recorded out of order, or after the clock was set, and counted "
@@ -121,6 +129,8 @@ def of_capture(reordered: int, oversized: int) -> Iterator[str]:
 
 
 _LONGEST = 1522
+_SILENT_NS = 10_000_000_000
+"""A capture without a packet for this long gets a remark."""
 
 
 def _packets(count: int) -> str:

@@ -84,8 +84,9 @@ class Result:
         names: The names of the tables beside the summary.
         lists: Loads all list tables at once, which is faster than frames.
         empty: Names of tables without rows.
-        captures: Of each capture among the traffic its file, and how many of its packets do not
-            come at their recorded time and are longer than a frame of Ethernet.
+        captures: Of each capture among the traffic its file, how many of its packets do not come
+            at their recorded time and are longer than a frame of Ethernet, and the longest time
+            without a packet: when it begins and how long it lasts, in nanoseconds.
         held: What users' controllers decided out of bounds, and the sender held in them: flow,
             attribute, after how many calls, and the time of the first, in nanoseconds.
         broken: Connections that their stack ended before their data did: flow, time in
@@ -100,13 +101,16 @@ class Result:
     names: Sequence[str] = SIMULATED
     lists: Callable[[], Mapping[str, Columns]] = _no_lists
     empty: Sequence[str] = ()
-    captures: Sequence[tuple[str, int, int]] = ()
+    captures: Sequence[tuple[str, *tuple[int, ...]]] = ()
     held: Sequence[tuple[int, str, int, int]] = ()
     broken: Sequence[tuple[int, int, str]] = ()
 
     @classmethod
     def of(
-        cls, raw: Mapping[str, Any], began: float, captures: Sequence[tuple[str, int, int]] = ()
+        cls,
+        raw: Mapping[str, Any],
+        began: float,
+        captures: Sequence[tuple[str, *tuple[int, ...]]] = (),
     ) -> Result:
         """Makes a result from the simulator's columns; a missing table is empty.
 

@@ -272,7 +272,7 @@ def read_result(folder: Path, key: str = "") -> Result:
         names=list(rows),
         lists=partial(_lists, folder, digests),
         empty=[name for name, number in rows.items() if number == 0],
-        captures=[(str(file), int(late), int(long)) for file, late, long in captures],
+        captures=[(str(file), *map(int, counts)) for file, *counts in captures],
         held=[(int(flow), str(name), int(calls), int(ns)) for flow, name, calls, ns in held],
         broken=[(int(flow), int(ns), str(why)) for flow, ns, why in broken],
     )

@@ -31,6 +31,12 @@ fn a_mistake_is_told_in_the_user_s_words() {
         (format!("{LAB} --qdisc red"), &["'--qdisc'", "hint: did you mean --aqm?"]),
         (format!("{LAB} --rtt 20ms"), &["'--rtt'", "hint: --delay is of each way"]),
         ("ctl x set --limit 100p".into(), &["hint: did you mean --buffer?"]),
+        ("ctl x set --down-delay 5ms".into(), &["hint: --way down --delay"]),
+        ("ctl x set --up-aqm red".into(), &["hint: --way up --aqm"]),
+        (
+            format!("{RUN} --up-rate 2mbit"),
+            &["'--up-rate'", "hint: --rate is for both ways, --down-rate for the way down alone"],
+        ),
         (
             format!("{LAB} --buffer 1bdp"),
             &["--buffer 1bdp", "the round trip is 0s", "--delay 10ms"],

@@ -132,7 +132,7 @@ fn a_value_of_another_type_is_told_in_words() {
         ("flows = 4", "name = 3", "traffic[0].name", "text in quotes"),
         ("\"red\"", "5", "queue[0].aqm", "text in quotes"),
         ("warmup", "seed = \"x\"\nwarmup", "seed", "a whole number, 0 … 18446744073709551615"),
-        ("{ w_q = 0.02 }", "3", "queue[0].params", "a table"),
+        ("{ w_q = 0.02 }", "3", "queue[0].params", "a table, as { key = value }"),
     ] {
         let e = with(old, new);
         assert_eq!((e.key.as_str(), e.allowed.as_str()), (key, allowed), "{e}");

@@ -10,9 +10,10 @@
 //!
 //! Time is that of the file's first packet on, and never runs back: a packet that is recorded as
 //! earlier than one before it counts as simultaneous with that one, and in
-//! [`Capture::reordered`]. One that is recorded as more than [`SET_BACK`] earlier, or more than
-//! [`SET_AHEAD`] later, tells that the clock was set: it counts as simultaneous as well, and the gaps
-//! behind it are as recorded. pcapng's Simple Packet Blocks have no time; theirs is that of the packet
+//! [`Capture::reordered`]. So does one that is stamped ahead: more than [`AHEAD`] later than the packet
+//! before it, and more than [`SET_BACK`] later than the one behind it. One that is recorded as more than
+//! [`SET_BACK`] earlier, or more than [`SET_AHEAD`] later, tells that the clock was set: it counts as
+//! simultaneous as well, and the gaps behind it are as recorded. pcapng's Simple Packet Blocks have no time; theirs is that of the packet
 //! before.
 
 use std::fmt;
@@ -30,6 +31,8 @@ pub const MAX_PACKET: u32 = 262_144;
 
 /// Packets out of order are closer than this, ns; if one is earlier by more, the clock was set back.
 pub const SET_BACK: u64 = 100_000_000;
+/// If a packet is later by more, ns, the one behind it tells whether it was stamped ahead.
+pub const AHEAD: u64 = 1_000_000_000;
 /// No link is silent for so long, ns; if a packet is later by more, the clock was set ahead.
 pub const SET_AHEAD: u64 = 24 * 3_600_000_000_000;
 
@@ -79,9 +82,29 @@ pub struct Capture<R> {
     reordered: u64,
     unread: u64,
     oversized: u64,
+    silence: Silence,
+    /// What was read to judge the packet before it.
+    ahead: Option<Result<Option<Recorded>, Error>>,
     /// After the end, or after an error.
     ended: bool,
     head: Box<[u8; HEAD]>,
+}
+
+/// A packet with the time that the file has for it, ns since 1970.
+#[derive(Debug)]
+struct Recorded {
+    time: Option<u64>,
+    len: u32,
+    headers: Headers,
+}
+
+/// The longest time without a packet, ns.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Silence {
+    /// When it began, since the first packet.
+    pub from: u64,
+    /// How long it lasted.
+    pub lasts: u64,
 }
 
 #[derive(Debug)]
@@ -202,9 +225,32 @@ fn behind_nflog(head: &[u8]) -> Option<usize> {
     }
 }
 
+/// Whether the card filled up the head of 802.11 to four bytes: a flag of radiotap, behind the words that
+/// say which fields there are and the time, which is aligned to its own length.
+fn is_padded(head: &[u8]) -> Option<bool> {
+    const TIME: u32 = 1;
+    const FLAGS: u32 = 1 << 1;
+    const MORE: u32 = 1 << 31;
+    const PADDED: u8 = 0x20;
+    let word = |at: usize| head.get(at..at + 4).map(|four| u32_at(four, 0, false));
+    let present = word(4)?;
+    let mut at = 8;
+    while word(at - 4)? & MORE != 0 {
+        at += 4;
+    }
+    if present & TIME != 0 {
+        at = at.next_multiple_of(8) + 8;
+    }
+    Some(present & FLAGS != 0 && head.get(at)? & PADDED != 0)
+}
+
 /// Where IP begins in a data frame of 802.11 that is not encrypted, behind LLC and SNAP.
 fn behind_wifi(head: &[u8], radiotap: bool) -> Option<usize> {
-    let at = if radiotap { u16_at(head.get(..4)?, 2, false).into() } else { 0 };
+    let (at, padded) = if radiotap {
+        (u16_at(head.get(..4)?, 2, false).into(), is_padded(head).unwrap_or(false))
+    } else {
+        (0, false)
+    };
     let [control, flags] = *head.get(at..at + 2)? else { return None };
     let (data, has_data) = (control & 0x0c == 0x08, control & 0x40 == 0);
     let protected = flags & 0x40 != 0;
@@ -214,11 +260,9 @@ fn behind_wifi(head: &[u8], radiotap: bool) -> Option<usize> {
     let quality = control & 0x80 != 0;
     let four_addresses = flags & 3 == 3;
     let ordered = quality && flags & 0x80 != 0;
-    let llc = at
-        + 24
-        + 6 * usize::from(four_addresses)
-        + 2 * usize::from(quality)
-        + 4 * usize::from(ordered);
+    let address =
+        24 + 6 * usize::from(four_addresses) + 2 * usize::from(quality) + 4 * usize::from(ordered);
+    let llc = at + if padded { address.next_multiple_of(4) } else { address };
     let kind = head.get(llc..llc + 8)?;
     let ip =
         matches!(kind, [0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00] | [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]);
@@ -274,6 +318,8 @@ impl<R: Read> Capture<R> {
                 reordered: 0,
                 unread: 0,
                 oversized: 0,
+                silence: Silence::default(),
+                ahead: None,
                 ended: false,
                 head: Box::new([0; HEAD]),
             }),
@@ -286,6 +332,20 @@ impl<R: Read> Capture<R> {
     /// # Errors
     /// When the file goes on with something that cannot be read.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
+        let next = self.ahead.take().unwrap_or_else(|| self.read())?;
+        let Some(Recorded { time, len, headers }) = next else { return Ok(None) };
+        self.oversized += u64::from(len > LONGEST_FRAME);
+        let time = match time {
+            Some(recorded) if self.stamped_ahead(recorded) => {
+                self.reordered += 1;
+                self.last
+            }
+            recorded => self.since_origin(recorded),
+        };
+        Ok(Some(Packet { time, len, headers }))
+    }
+
+    fn read(&mut self) -> Result<Option<Recorded>, Error> {
         while !self.ended {
             let offset = self.input.offset;
             let found = match &mut self.format {
@@ -299,8 +359,7 @@ impl<R: Read> Capture<R> {
             match found {
                 Ok(Found::Packet { time, len, looked_at, link: Some(link) }) => {
                     let headers = link.parse(&mut self.head[..looked_at]);
-                    self.oversized += u64::from(len > LONGEST_FRAME);
-                    return Ok(Some(Packet { time: self.since_origin(time), len, headers }));
+                    return Ok(Some(Recorded { time, len, headers }));
                 }
                 Ok(Found::Packet { link: None, .. }) => self.unread += 1,
                 Ok(Found::Other) => {}
@@ -319,7 +378,8 @@ impl<R: Read> Capture<R> {
         self.input.offset
     }
 
-    /// Packets that the file has as earlier than one before them, or behind a clock that was set ahead.
+    /// Packets that the file has as earlier than one before them, as stamped ahead, or behind a clock that was
+    /// set ahead.
     pub fn reordered(&self) -> u64 {
         self.reordered
     }
@@ -335,11 +395,36 @@ impl<R: Read> Capture<R> {
         self.oversized
     }
 
+    /// The longest time without a packet so far.
+    pub fn silence(&self) -> Silence {
+        self.silence
+    }
+
+    /// Whether the packet behind one of this time, itself no earlier than the one before, is much earlier.
+    fn stamped_ahead(&mut self, recorded: u64) -> bool {
+        let Some(before) = self.recorded.filter(|before| recorded.saturating_sub(*before) > AHEAD)
+        else {
+            return false;
+        };
+        let behind = self.read();
+        let earlier = match &behind {
+            Ok(Some(Recorded { time: Some(time), .. })) => {
+                (before.saturating_sub(SET_BACK)..recorded - SET_BACK).contains(time)
+            }
+            _ => false,
+        };
+        self.ahead = Some(behind);
+        earlier
+    }
+
     fn since_origin(&mut self, recorded: Option<u64>) -> u64 {
         if let Some(recorded) = recorded {
             let before = *self.recorded.get_or_insert(recorded);
             match recorded.checked_sub(before) {
                 Some(gap) if gap <= SET_AHEAD => {
+                    if gap > self.silence.lasts {
+                        self.silence = Silence { from: self.last, lasts: gap };
+                    }
                     self.last += gap;
                     self.recorded = Some(recorded);
                 }

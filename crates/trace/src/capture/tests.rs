@@ -280,8 +280,8 @@ fn classic(link: u32, packets: &[(u32, u32, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// At 10 s the clock goes back by 5 s; one packet is stamped a year ahead. Gaps stay 100 ms, but across the
-/// steps, and a packet that is 20 ms early is out of order as ever.
+/// At 10 s the clock goes back by 5 s; one packet is stamped a year ahead, one by 30 s. Gaps stay 100 ms, but
+/// across the steps, and a packet that is 20 ms early is out of order as ever.
 #[test]
 fn a_clock_that_is_set_leaves_the_gaps_as_recorded() {
     let at = |seconds, ms| (seconds, ms, udp(1));
@@ -294,8 +294,18 @@ fn a_clock_that_is_set_leaves_the_gaps_as_recorded() {
         ),
         (
             vec![at(10, 0), at(10, 100), at(year, 0), at(10, 200), at(10, 300)],
-            [0, 100, 100, 100, 200],
-            2,
+            [0, 100, 100, 200, 300],
+            1,
+        ),
+        (
+            vec![at(10, 0), at(10, 100), at(40, 0), at(10, 200), at(10, 300)],
+            [0, 100, 100, 200, 300],
+            1,
+        ),
+        (
+            vec![at(10, 0), at(10, 100), at(year, 0), at(year, 100), at(year, 200)],
+            [0, 100, 100, 200, 300],
+            1,
         ),
         (
             vec![at(10, 0), at(10, 100), at(10, 80), at(10, 200), at(10, 300)],
@@ -307,6 +317,25 @@ fn a_clock_that_is_set_leaves_the_gaps_as_recorded() {
         assert_eq!((error, reordered), (None, steps));
         assert_eq!(packets.iter().map(|p| p.time / 1_000_000).collect::<Vec<_>>(), expected);
     }
+}
+
+/// Silence is kept as recorded, and told. What is behind it may as well be damaged.
+#[test]
+fn the_longest_silence_is_told() {
+    let bytes = classic(101, &[(10, 0, udp(1)), (10, 100, udp(1)), (70, 100, udp(1))]);
+    let mut capture = Capture::new(&bytes[..], "x").unwrap();
+    let mut times = Vec::new();
+    while let Some(packet) = capture.next_packet().unwrap() {
+        times.push(packet.time / 1_000_000);
+    }
+    assert_eq!(times, [0, 100, 60_100]);
+    let silence = capture.silence();
+    assert_eq!((silence.from, silence.lasts), (100_000_000, 60_000_000_000));
+    let (packets, error, _) = all(&bytes[..bytes.len() - 1]);
+    assert_eq!((packets.len(), error.is_some()), (2, true));
+    let more = [&bytes[..], &[0; 7]].concat();
+    let (packets, error, _) = all(&more);
+    assert_eq!((packets.len(), error.map(|e| e.offset)), (3, Some(bytes.len() as u64)));
 }
 
 /// Records with eight bytes more, as Kuznetzov's libpcap wrote them.
@@ -350,6 +379,9 @@ fn ip_is_found_behind_ppp_nflog_and_radiotap() {
         (105, frame(0x08, 1, 0)),
         (127, [&radiotap[..], &frame(0x88, 1, 2)].concat()),
         (127, [&radiotap[..], &frame(0x88, 3, 8)].concat()),
+        // The card filled up the head to 28 bytes; in the second the flags stand behind a time.
+        (127, [&[0, 0, 9, 0, 2, 0, 0, 0, 0x20][..], &frame(0x88, 1, 4)].concat()),
+        (127, [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[7; 8], &[0x20], &frame(0x88, 1, 4)].concat()),
     ] {
         let (packets, error, _) = all(&classic(link, &[(7, 0, bytes)]));
         assert_eq!(error, None);

@@ -237,6 +237,8 @@ def _discipline(name: str) -> str:
             value=name,
             hint="switches take no value, as in --ecn and --no-ecn",
         )
+    if name[:1].isdecimal():
+        raise InputError("no queue discipline", key="aqm", value=name, hint=by_sweep("flows"))
     before, colon, rest = name.partition(":")
     if colon and before in known:
         raise InputError(
@@ -247,6 +249,27 @@ def _discipline(name: str) -> str:
             hint=f"`bluewater explain {before}` has its parameters",
         )
     raise unknown("queue discipline", name, known, key="aqm")
+
+
+_SWEPT = {
+    "flows": ("traffic.0.flows", "10, 20, 40"),
+    "rate": ("network.rate", '"10mbit", "50mbit"'),
+    "buffer": ("queue.0.buffer", '"50p", "1bdp"'),
+    "transport": ("traffic.0.transport", '"sack", "cubic"'),
+    "preset": ("traffic.0.preset", '"linux", "modern"'),
+}
+"""The key of a scenario and values as an example, for options of one value."""
+
+
+def by_sweep(option: str) -> str | None:
+    """A hint on what runs several values of an option; None if nothing does."""
+    if option not in _SWEPT:
+        return None
+    key, values = _SWEPT[option]
+    return (
+        "an option takes one value; `bluewater sweep FILE` runs several, where the file has "
+        f'[sweep] {option} = {{ key = "{key}", values = [{values}] }}'
+    )
 
 
 _OTHERS_RATE = re.compile(r"traffic\[([0-9]+)\]\.rate")

@@ -196,7 +196,12 @@ def parsed(settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            raise InputError("not a setting", key="--set", value=setting, allowed="KEY=VALUE")
+            raise InputError(
+                "not a setting",
+                key="--set",
+                value=setting,
+                allowed="KEY=VALUE, as in network.rate=10mbit",
+            )
         key = key.strip()
         if key in found:
             raise InputError(

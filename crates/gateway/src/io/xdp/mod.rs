@@ -279,7 +279,10 @@ fn missing(name: &str, error: &io::Error) -> Trouble {
             "run it as root, or: setcap cap_net_raw,cap_net_admin,cap_bpf+ep bluewater-gateway"
         }
         Some(libc::EBUSY | libc::EEXIST) => "another XDP program is there: ip -d link",
-        Some(libc::ENOBUFS | libc::ENOMEM) => "allow it to lock memory: ulimit -l unlimited",
+        Some(libc::ENOBUFS | libc::ENOMEM) => {
+            "allow it to lock memory: ulimit -l unlimited, or setcap \
+             cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep bluewater-gateway"
+        }
         Some(libc::EAFNOSUPPORT) => "a kernel with CONFIG_XDP_SOCKETS",
         Some(libc::EOPNOTSUPP | libc::EINVAL) => "its driver may not have it: --plane packet",
         _ => "",
