@@ -48,6 +48,7 @@ class Prepared:
     def canonical(self) -> str: ...
     @property
     def captures(self) -> list[tuple[str, int, int, int, int]]: ...
+    def divide(self, threads: int) -> None: ...
     def run(
         self,
         progress: Callable[[float], object] | None = None,
@@ -55,7 +56,6 @@ class Prepared:
         flows: Sequence[tuple[int, int]] = ...,
         time: tuple[int, int] = ...,
         every: int = 1,
-        threads: int = 1,
     ) -> dict[str, Any]: ...
 
 def controlled(

@@ -60,11 +60,17 @@ impl Prepared {
         self.captures.clone()
     }
 
+    /// It will run on up to so many threads, as far as its network can be divided; the result is the same.
+    fn divide(&self, py: Python<'_>, threads: usize) {
+        let mut built = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        *built = built.take().map(|run| py.detach(|| run.with_threads(threads)));
+    }
+
     /// Runs it, which can be done once; `progress` is called with the fraction done. `journal` is
     /// called again and again with a queue's name and a table of packets that are through: those of
     /// `flows` (first and last; none: all) that arrive within `time` (ns) and whose number is a
-    /// multiple of `every`. It runs on up to so many `threads`.
-    #[pyo3(signature = (progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1, threads = 1))]
+    /// multiple of `every`.
+    #[pyo3(signature = (progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -73,12 +79,10 @@ impl Prepared {
         flows: Vec<(u32, u32)>,
         time: (u64, u64),
         every: u64,
-        threads: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let built = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut run = built.ok_or_else(|| PyValueError::new_err("it has been run"))?;
         drop(own::failure());
-        run = py.detach(|| run.with_threads(threads));
         if journal.is_some() {
             let flows = flows.into_iter().map(|(first, last)| first..=last).collect();
             run.keep_journal(&Selection { flows, time: time.0..=time.1, every: every.max(1) });

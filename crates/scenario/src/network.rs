@@ -408,7 +408,9 @@ impl Network {
         ] {
             if given && !fits {
                 let hint = match key {
-                    "rate" | "delay" => format!("in a network of links `{key}` is a key of [[link]]"),
+                    "rate" | "delay" => {
+                        format!("in a network of links `{key}` is a key of [[link]]")
+                    }
                     _ => "in this network it would have no effect: leave it out".into(),
                 };
                 return Err(Complaint::new(format!("network.{key}"), format!("for {whose} only"))

@@ -82,7 +82,7 @@ class Simulation(Prepared):
     ) -> Result:
         """Simulates the scenario; a second run, or one after other scenarios, builds it again."""
         if packets is None:
-            result = self._made(progress, threads=threads)
+            result = self._made(progress, threads)
             keep(result)
             return result
         packets.check(self.canonical)
@@ -91,21 +91,25 @@ class Simulation(Prepared):
         apart(path, Path(self.origin), key="packets")
         publish = pcapng.write if path.suffix == pcapng.SUFFIX else Path.replace
         with Writer(path, publish) as writer:
-            result = self._made(progress, journal=writer.take, threads=threads, **chosen)
+            result = self._made(progress, threads, journal=writer.take, **chosen)
             keep(result)
             about = ("scenario", "version", "decision_hash")
             writer.finish({name: getattr(result, name) for name in about})
         return result
 
-    def _made(self, progress: Callable[[float], object] | None, **options: Any) -> Result:
+    def _made(
+        self, progress: Callable[[float], object] | None, threads: int, **journal: Any
+    ) -> Result:
         """The result, whose wall-clock time includes building the simulation."""
         try:
             built, took = self._built.pop(), self._took
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
+        if threads > 1:
+            built.divide(threads)
         with sources.running(), uninterrupted():
-            outcome = built.run(progress, **options)
+            outcome = built.run(progress, **journal)
         return Result.of(outcome, began, built.captures)
 
 

@@ -534,6 +534,12 @@ impl Network {
         impaired.map(|impaired| impaired.passed())
     }
 
+    /// The hash over all decisions of all queues, in the order of the links.
+    pub fn decision_hash(&self) -> DecisionHash {
+        let of_links = self.last_of_links();
+        combined(of_links.map(|(link, last)| [self.decided(link), self.delivered(last)]))
+    }
+
     /// The hash over the decisions of the queue of a link, if it has one.
     pub(crate) fn decided(&self, link: usize) -> DecisionHash {
         self.queues[link].as_ref().map_or_else(DecisionHash::default, |queue| queue.decision_hash())
@@ -552,4 +558,11 @@ impl Network {
         }
         last.into_iter().enumerate().filter(|(link, _)| self.impaired[*link].is_none())
     }
+}
+
+/// The hash of a network, of what the queue of each link decided and what came over it to the end of its path.
+pub(crate) fn combined(links: impl Iterator<Item = [DecisionHash; 2]>) -> DecisionHash {
+    let mut hash = DecisionHash::default();
+    links.flatten().for_each(|of_link| hash.combine(of_link));
+    hash
 }

@@ -37,6 +37,14 @@ pub(crate) struct Division {
     pub(crate) lookahead: u64,
 }
 
+impl Division {
+    /// Makes a whole simulation at time 0 part `own`.
+    pub(super) fn give(&self, own: usize, simulation: &mut Simulation) {
+        let sources = self.flows.iter().map(|ends| ends[0]);
+        simulation.keep(own as Part, self.parts, &self.links, sources);
+    }
+}
+
 /// Whether everything in a scenario keeps to one node, or one end of a flow.
 fn is_divisible(scenario: &Scenario) -> bool {
     let keeps_apart = |spec: &scenario::TrafficSpec| match &spec.transport {

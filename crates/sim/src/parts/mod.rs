@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use link::{DecisionHash, NEVER};
 
-use crate::network::{Crossing, Managed, Passed};
+use crate::network::{Crossing, Managed, Passed, combined};
 use crate::results::delays::EndToEnd;
 use crate::results::journal::Selection;
 use crate::results::one_way::OneWay;
@@ -48,10 +48,10 @@ impl Parts {
     ) -> Result<(), E> {
         for own in 1..division.parts {
             let mut part = again()?;
-            part.keep(own, &division);
+            division.give(own, &mut part);
             self.parts.push(part);
         }
-        self.parts[0].keep(0, &division);
+        division.give(0, &mut self.parts[0]);
         self.division = division;
         Ok(())
     }
@@ -209,13 +209,12 @@ impl Parts {
 
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
-        let mut hash = DecisionHash::default();
-        for (link, last) in self.parts[0].last_of_links() {
-            let leads_to = self.division.links.get(last).map_or(0, |ends| usize::from(ends[1]));
-            hash.combine(self.source(link).decided(link));
-            hash.combine(self.parts[leads_to].delivered(last));
-        }
-        hash
+        let leads_to =
+            |link: usize| self.division.links.get(link).map_or(0, |ends| usize::from(ends[1]));
+        let of_links = self.parts[0].last_of_links();
+        combined(of_links.map(|(link, last)| {
+            [self.source(link).decided(link), self.parts[leads_to(last)].delivered(last)]
+        }))
     }
 }
 

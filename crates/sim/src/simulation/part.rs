@@ -4,15 +4,21 @@ use link::{DecisionHash, NEVER};
 
 use super::Simulation;
 use crate::network::{Crossing, Part};
-use crate::parts::division::Division;
 
 impl Simulation {
-    /// Becomes part `own` of those that `division` tells of. Only at time 0.
-    pub(crate) fn keep(&mut self, own: usize, division: &Division) {
+    /// Becomes part `own` of so many. `links` has, of each link, the part that sends over it and the one that it
+    /// leads to; `sources` has the part of the source of each flow. Only at time 0.
+    pub(crate) fn keep(
+        &mut self,
+        own: Part,
+        parts: usize,
+        links: &[[Part; 2]],
+        sources: impl Iterator<Item = Part>,
+    ) {
         debug_assert!(self.now == 0, "packets are under way");
-        self.network.keep(own as Part, &division.links, division.parts);
-        for (i, ends) in division.flows.iter().enumerate() {
-            if usize::from(ends[0]) != own {
+        self.network.keep(own, links, parts);
+        for (i, source) in sources.enumerate() {
+            if source != own {
                 // Its source is in another part.
                 let seat = &mut self.flows[i].seat;
                 (seat.app_at, seat.listed) = (NEVER, NEVER);
