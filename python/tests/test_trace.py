@@ -287,6 +287,23 @@ def test_a_clock_that_was_set_is_told_to_the_user_of_a_scenario(cli: Cli, tmp_pa
     assert sweep.stderr.count(told) == 1
 
 
+def test_a_clock_that_was_set_forward_is_told_as_silence(cli: Cli, tmp_path: Path) -> None:
+    """The traffic would end with the run, and nobody would know why."""
+    path = tmp_path / "x.pcap"
+    trace.generate(path, SHORT)
+    (tmp_path / "x.toml").write_text(REPLAYED)
+    told = "there is no packet from "
+    assert told not in cli("trace", str(path)).stderr
+    assert trace.measure(path).summary["silence_s"] < 10
+    set_back(path, -3600)
+    assert cli("trace", str(path)).stderr.count(told) == 1
+    assert trace.measure(path).summary["silence_s"] == pytest.approx(3600, abs=1)
+    (said,) = (
+        line for line in cli("run", str(tmp_path / "x.toml")).stderr.splitlines() if told in line
+    )
+    assert said.startswith(f"note: {path}: {told}")
+
+
 def test_packets_that_offloads_have_merged_are_told(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
