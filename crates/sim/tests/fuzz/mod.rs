@@ -390,7 +390,7 @@ fn traffic(
     }
     if transport == "prague" {
         let reference = d.pick(&["0s", "25ms", "1h"]);
-        let after = if reference == "0s" { 0 } else { d.pick(&[0, 1, 1_000_000]) };
+        let after = if reference == "0s" { "0" } else { d.pick(&["0", "1", "1000000"]) };
         line(format!("reference_rtt = \"{reference}\"\nreference_after = {after}"));
     }
     let conceals = if ecn { "no-echo" } else { "honest" };
