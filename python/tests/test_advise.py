@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from csv import DictReader
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -551,6 +552,58 @@ def test_no_queue_forms_in_a_vdsl_modem_behind_the_box() -> None:
     here, there = bluewater.run(made).queues.to_dicts()
     assert here["throughput_bps"] > 9e6
     assert there["delay_p99_s"] < 0.002 < here["delay_p99_s"]
+
+
+def behind_a_modem(
+    link: Link, name: str, way: str, time: tuple[str, str], seed: int
+) -> tuple[Measured, float]:
+    """Users behind a box as typed and a modem at the line's rate; the modem's delay (99 %), s."""
+    section = uci(commands(name, link, "openwrt", "wan"))
+    egress = way == "up"
+    rate = f"{section['upload' if egress else 'download']}kbit"
+    if name == "cake":
+        options = section["eqdisc_opts" if egress else "iqdisc_opts"]
+        framing = options.partition("memlimit")[2].partition(" ")[2].partition(" ")[2]
+    elif "overhead" in section:
+        atm = " atm" if section["linklayer"] == "atm" else ""
+        framing = f"overhead {int(section['overhead']) + 14}{atm} mpu {section['tcMPU']}"
+    else:
+        framing = ""
+    made = scenario(link, *time, link.ways[way])
+    *before, line, last = made["link"]
+    box = line | {"rate": rate} | ({"framing": framing} if framing else {})
+    made["link"] = [*before, box, line | {"from": "S", "to": "M"}, last | {"from": "M"}]
+    told = settings(name, "openwrt", rate)
+    queue = {"aqm": told["queue.0.aqm"], "params": told.get("queue.0.params", {})}
+    made["queue"] = [
+        {"link": "R->S", "buffer": link.buffer, **queue},
+        {"link": "S->M", "aqm": "droptail", "buffer": "1000p"},
+    ]
+    found = bluewater.run(made | {"seed": seed})
+    return Measured.of(found, bits_per_second(rate)), found.queues["delay_p99_s"].to_list()[1]
+
+
+@pytest.mark.parametrize("home", [home for home in HOMES if home not in {"fibre", "10 G"}])
+def test_the_typed_rates_give_what_was_promised(home: str, tmp_path: Path) -> None:
+    """With other seeds, and a modem behind the box: throughput within a tenth, no queue there."""
+    down, up, framing = HOMES[home]
+    link = Link(down=down, up=up, framing=framing, rtt=("30ms",), bulk=4, calls=1, games=0)
+    slowest = min(kbit(down), kbit(up))
+    for name, way in product(("fq-codel", "cake"), ("down", "up")):
+        length = min(max(60_000 / slowest, 6), 120)
+        time = f"{length:.0f}s"
+        advice = bluewater.advise(
+            link, "openwrt", reps=2, duration=time, progress=False, out=tmp_path
+        )
+        (promised,) = (each.means for each in advice.ways[way] if each.name == name)
+        both = [
+            behind_a_modem(link, name, way, (time, f"{length / 4:.0f}s"), seed)
+            for seed in (101, 102)
+        ]
+        throughput = sum(found.throughput for found, _ in both) / 2
+        assert throughput == pytest.approx(promised.throughput, rel=0.1), (name, way)
+        a_packet = 12_000 / bits_per_second(link.ways[way])
+        assert max(delay for _, delay in both) < 0.002 + 2 * a_packet, (name, way)
 
 
 def test_incoming_packets_keep_cake_s_tins_on_openwrt() -> None:

@@ -490,3 +490,24 @@ def test_a_long_table_is_sorted_by_its_heads(tmp_path: Path) -> None:
         tab.click("th button")
         assert values() == sorted(values(), reverse=True)
         browser.close()
+
+
+def test_a_sparse_flow_loses_what_the_page_of_fq_codel_says() -> None:
+    def lost(preset: str) -> tuple[int, int]:
+        wish = {
+            "duration": "600s",
+            "network": {"preset": "dumbbell", "rate": "1mbit", "delay": "10ms"},
+            "queue": [{"aqm": "fq-codel", "buffer": "1000p", "params": {"preset": preset}}],
+            "traffic": [
+                {"flows": 4, "transport": "cubic", "preset": "linux", "packet": "1514B"},
+                {"name": "sparse", "transport": "cbr", "rate": "784bit", "packet": "98B",
+                 "gaps": "poisson"},
+            ],
+        }  # fmt: skip
+        flows = bluewater.run(wish).flows
+        (sparse,) = flows.filter(flows["group"] == "sparse").to_dicts()
+        return sparse["drops"], sparse["arrivals"]
+
+    (before, all_), (since, _) = lost("linux-6.1"), lost("linux")
+    page = (DOCS / "algorithms" / "fq-codel.md").read_text("utf-8")
+    assert f"loses {before} of {all_} packets, and {since} with `linux`" in page

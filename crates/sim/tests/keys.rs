@@ -100,6 +100,7 @@ const GROUPS: &[Row] = &[
     ("transport = \"cubic\"\nflows = 2", "rfc8312", "true"),
     ("transport = \"sack\"\nflows = 12\nrack = true", "rfc9002", "true"),
     ("transport = \"prague\"\necn = true", "reference_rtt", "\"1s\""),
+    ("transport = \"prague\"\necn = true", "reference_after", "500"),
     ("transport = \"prague\"\necn = true", "preset", "\"linux\""),
     ("transport = \"prague\"\necn = true", "preset", "\"modern\""),
     (MANY, "limited_transmit", "false"),

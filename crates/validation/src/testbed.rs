@@ -2,9 +2,8 @@
 //! measured (PAM 2025), read from what they publish by `testbed.py`. Linux senders with Prague, CUBIC and BBR
 //! version 3 share 100 Mb/s through a FIFO, a FIFO that marks what waited, and DualPI2.
 //!
-//! Here the same flows have the preset `linux`, four seeds. What is not the same: Prague of that kernel (2024) counts
-//! round trips as they are for its first 500, does not end a reduction before a round trip is over, and has two packets
-//! under way at least; hosts and the emulated delay take time.
+//! Here the same flows have the preset `linux`, four seeds. Prague counts round trips as they are for its
+//! first 500, as that of the kernel does. What is not the same: that has two packets under way at least; hosts and the emulated delay take time.
 
 use crate::linux::{ACK, PAYLOAD, SEGMENT};
 use crate::rows::Row;
@@ -37,17 +36,19 @@ fn scenario(row: &Row, seed: u64) -> String {
         "low" => "ecn = true\naccecn = true",
         _ => "",
     };
-    let groups: String =
-        [("prague", "flows", "ecn = true\naccecn = true"), (name, "others", second)]
-            .into_iter()
-            .map(|(transport, flows, keys)| {
-                format!(
-                    "[[traffic]]\nname = \"{flows}\"\nflows = {}\ntransport = \"{transport}\"\n\
+    let groups: String = [
+        ("prague", "flows", "ecn = true\naccecn = true\nreference_after = 500"),
+        (name, "others", second),
+    ]
+    .into_iter()
+    .map(|(transport, flows, keys)| {
+        format!(
+            "[[traffic]]\nname = \"{flows}\"\nflows = {}\ntransport = \"{transport}\"\n\
                  preset = \"linux\"\nstart = \"0s..200ms\"\npacket = \"{SEGMENT}B\"\n{keys}\n",
-                    row.text(flows)
-                )
-            })
-            .collect();
+            row.text(flows)
+        )
+    })
+    .collect();
     let ns = |bytes: f64| bytes * 8e3 / MBPS;
     let delay = (rtt * 1e6 - ns(SEGMENT) - ns(ACK)) / 2.0;
     format!(

@@ -1,5 +1,7 @@
 //! TCP against the kernel's test scripts, as the table has them.
 
+use std::collections::BTreeMap;
+
 use validation::packetdrill::{Counts, Script, Step, TABLE, drive, script};
 
 fn scripts() -> Vec<Script> {
@@ -47,7 +49,7 @@ fn a_script_becomes_steps() {
         "Ack { ack: 1, window: 1, echo: false, duplicate: false, stamp: 0, blocks: [(2, 4)] }";
     let expected = [
         "0 0 Setup(Setup { control: \"cubic\", sack: true, timestamps: false, ecn: false, \
-         idle: true, paced: false, tolerance: 9000 })",
+         idle: true, paced: false, old_rounds: false, tolerance: 9000 })",
         "500000 500000 Open",
         "250000 250000 Opened(2)",
         "0 0 Write(4)",
@@ -69,7 +71,7 @@ fn what_is_sent_is_compared_by_number_and_time() {
         let ack =
             |after: u32, end: u32| format!("ours,0,{after},{after},ack,0 100 0 0 0 1-{end},,\n");
         let table = format!(
-            "\nours,0,0,0,setup,cubic 1 0 0 0 0 1000,,\nours,0,0,0,open,,,\n\
+            "\nours,0,0,0,setup,cubic 1 0 0 0 0 0 1000,,\nours,0,0,0,open,,,\n\
              ours,0,100000,100000,opened,100,,\nours,0,0,0,write,10,,\n\
              ours,0,0,0,sent,0 10 2,,\n{}{}{}ours,0,{after},{after},sent,{number} {} 2,,\n\
              ours,0,0,0,info,ca_state == 3,,\n",
@@ -100,4 +102,24 @@ fn most_of_what_is_expected_agrees() {
         assert!(page.contains(&text), "docs/validation.md has not got: {text}");
     }
     assert!(scripts().iter().all(|script| matches!(script.steps[0].step, Step::Setup(_))));
+    // The page has a row for each reason, with the number of expectations.
+    let mut reasons = BTreeMap::new();
+    for script in scripts() {
+        for (timed, (agrees, reason)) in script.steps.iter().zip(&script.kept) {
+            if timed.step.is_expected() && !agrees {
+                assert!(!reason.is_empty(), "{}: {timed:?} differs without a reason", script.name);
+                *reasons.entry(reason.clone()).or_insert(0) += 1;
+            }
+        }
+    }
+    // Single cases share one.
+    let (mut counts, singles): (Vec<usize>, Vec<usize>) =
+        reasons.into_values().partition(|&count| count > 1);
+    counts.push(singles.len());
+    let (_, rows) = page.split_once("| expectations | reason |\n|---|---|\n").unwrap();
+    let first = |row: &str| row.split('|').nth(1)?.trim().parse().ok();
+    let mut on_page: Vec<usize> = rows.lines().map_while(first).collect();
+    counts.sort_unstable();
+    on_page.sort_unstable();
+    assert_eq!(on_page, counts);
 }

@@ -389,7 +389,9 @@ fn traffic(
         line(format!("rfc8312 = {}", d.flag()));
     }
     if transport == "prague" {
-        line(format!("reference_rtt = \"{}\"", d.pick(&["0s", "25ms", "1h"])));
+        let reference = d.pick(&["0s", "25ms", "1h"]);
+        let after = if reference == "0s" { "0" } else { d.pick(&["0", "1", "1000000"]) };
+        line(format!("reference_rtt = \"{reference}\"\nreference_after = {after}"));
     }
     let conceals = if ecn { "no-echo" } else { "honest" };
     let guesses = if app == 4 || floods { "honest" } else { "optimistic" };

@@ -36,6 +36,7 @@ fn options(setup: &Setup) -> Result<Options, ScenarioError> {
     if setup.paced {
         o.pacing = Pacing::Paced;
     }
+    o.control.old_rounds = setup.old_rounds;
     // Not for sources that are never idle, as those of files.
     o.window.after_idle = if *idle { AfterIdle::Decay } else { AfterIdle::Keep };
     Ok(o)

@@ -35,6 +35,8 @@ pub struct Setup {
     pub idle: bool,
     /// Packets are paced by a queue that asks for it.
     pub paced: bool,
+    /// The script expects the rounds of `HyStart` that Linux had before January 2025.
+    pub old_rounds: bool,
     /// How much earlier or later something may be sent, µs; or an eighth of the time waited.
     pub tolerance: u64,
 }
@@ -205,9 +207,9 @@ impl Step {
         match self {
             Self::Setup(s) => {
                 let Setup { control, tolerance, .. } = s;
-                let flags = [s.sack, s.timestamps, s.ecn, s.idle, s.paced].map(one);
-                let [sack, timestamps, ecn, idle, paced] = flags;
-                return format!("{control} {sack} {timestamps} {ecn} {idle} {paced} {tolerance}");
+                let flags = [s.sack, s.timestamps, s.ecn, s.idle, s.paced, s.old_rounds];
+                let flags = flags.map(|is| one(is).to_string()).join(" ");
+                return format!("{control} {flags} {tolerance}");
             }
             Self::Open | Self::Skipped(_) => {}
             Self::Opened(n) | Self::Write(n) => return n.to_string(),
@@ -248,7 +250,8 @@ impl Step {
                 ecn: flag(3)?,
                 idle: flag(4)?,
                 paced: flag(5)?,
-                tolerance: number(6)?.into(),
+                old_rounds: flag(6)?,
+                tolerance: number(7)?.into(),
             }),
             "open" => Self::Open,
             "opened" => Self::Opened(number(0)?),

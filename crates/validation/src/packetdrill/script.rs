@@ -554,6 +554,10 @@ impl Reader {
     }
 }
 
+/// Scripts whose windows are those of `HyStart` before January 2025: slow start ends at 48 packets.
+const OLD_ROUNDS: [&str; 2] =
+    ["google/cubic/cubic-bulk-166k", "google/cubic/cubic-bulk-166k-idle-restart"];
+
 /// Reads the `text` of a script.
 ///
 /// # Errors
@@ -569,6 +573,7 @@ pub fn read(name: &str, text: &str) -> Result<Script, Unfit> {
         ecn: false,
         idle: false,
         paced: false,
+        old_rounds: OLD_ROUNDS.contains(&name),
         tolerance: tolerance.unwrap_or(TOLERANCE),
     };
     let mut reader = Reader {

@@ -254,6 +254,11 @@ pub struct Tcp {
     /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
+    /// Before `reference_rtt` holds, so many round trips of `prague` count as they are, 0 … 1,000,000. If it is
+    /// above 0, a mark that comes too early for a reduction also keeps the next away for a round trip. Linux's
+    /// Prague of 2024: 500.
+    #[serde(default)]
+    pub reference_after: u32,
     /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
     #[serde(default = "yes")]
     pub limited_transmit: bool,
@@ -416,6 +421,8 @@ fn wide() -> Text<Size> {
     Text(Size::Packets(65_535))
 }
 
+/// Round trips before `reference_rtt` holds, at most.
+const MOST_ROUNDS: u32 = 1_000_000;
 /// The transports that may have RACK, for errors.
 const WITH_RACK: &str = "\"sack\", \"cubic\", \"dctcp\", \"prague\", \"bbr\" or \"bbr1\"";
 
@@ -603,6 +610,9 @@ impl Tcp {
         if self.reference_rtt.is_some_and(|time| time.0 > LONGEST) {
             return at.refuse("reference_rtt", &format!("0s … {LONGEST}"));
         }
+        if self.reference_after > MOST_ROUNDS {
+            return at.refuse("reference_after", &format!("0 … {MOST_ROUNDS}"));
+        }
         for (key, time) in [("min_rto", self.min_rto), ("initial_rto", self.initial_rto)] {
             if time.0 > self.max_rto.0 {
                 return at.refuse(key, "at most max_rto");
@@ -679,6 +689,14 @@ impl Tcp {
         }
         if self.reference_rtt.is_some() && self.name != TcpName::Prague {
             return at.refuse("reference_rtt", "with transport = \"prague\" only");
+        }
+        if self.reference_after > 0 {
+            if self.name != TcpName::Prague {
+                return at.refuse("reference_after", "with transport = \"prague\" only");
+            }
+            if self.reference_rtt.is_some_and(|time| time.0 == Duration::ZERO) {
+                return at.refuse("reference_after", "0, or a reference_rtt above 0s");
+            }
         }
         if self.ecn_rule != EcnRule::default() && self.name != TcpName::Bbr {
             return at.refuse("ecn_rule", "with transport = \"bbr\" only");

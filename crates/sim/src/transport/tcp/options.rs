@@ -55,8 +55,13 @@ pub struct Control {
     /// CUBIC as in RFC 8312, with `HyStart`, not as in RFC 9438, with `HyStart`++. With `count_packets` and
     /// `whole_packets` it counts as Linux does.
     pub rfc8312: bool,
+    /// `HyStart` begins its first round at its least window, as Linux did before January 2025. No key of files.
+    pub old_rounds: bool,
     /// Prague treats shorter round trips as this one, ns.
     pub reference_rtt: u64,
+    /// But so many round trips before count as they are; if above 0, a mark that comes too early for a reduction
+    /// keeps the next away for a round trip.
+    pub reference_after: u32,
     /// A packet has so many bytes, of those on the wire.
     pub packet: f64,
     /// Marks leave Prague this rate, packets a ns.
@@ -268,7 +273,9 @@ impl Options {
                 name: tcp.name,
                 has_model: needs.has_model,
                 rfc8312: tcp.rfc8312,
+                old_rounds: false,
                 reference_rtt: tcp.reference_rtt.map_or(REFERENCE_RTT, |time| time.0.as_nanos()),
+                reference_after: tcp.reference_after,
                 packet,
                 least_rate: LEAST_RATE / packet,
                 marks: match tcp.ecn_rule {

@@ -17,6 +17,10 @@
 //! a handshake would do, packets are paced as for the reference of 25 ms (ours): a burst of ten that is not
 //! marks itself at 50 Mb/s, and ends slow start.
 //!
+//! With `reference_after` vrtt is srtt for so many round trips, and an echo that comes too early for a reduction
+//! keeps the next away for a window of data, as in Linux's Prague of 2024, which does not count round trips in slow
+//! start.
+//!
 //! The numbers are those of the authors' open implementation over UDP (L4STeam/udp_prague). It
 //! begins with alpha = 0 there, which lets the first slow start run into a full queue; here it
 //! begins with 1 as DCTCP's and Linux's does. Left out: the draft's faster growth after seven calm rounds, its
@@ -24,7 +28,7 @@
 //! not the window stays where the round trip changes at less than a packet or 2 ms.
 
 use super::{AckInfo, CongestionControl, Growth, Pace, Times};
-use crate::transport::tcp::Options;
+use crate::transport::tcp::options::{Control, Options};
 
 /// The gain of the average.
 const GAIN: f64 = 1.0 / 16.0;
@@ -36,6 +40,10 @@ const OFFSET: f64 = 1.03;
 pub struct Prague {
     /// The round trip that shorter ones are treated as, ns.
     reference: u64,
+    /// But so many round trips before count as they are.
+    reference_after: u32,
+    /// Round trips observed until then.
+    rounds: u32,
     /// The smoothed share of marked packets, 0 … 1.
     alpha: f64,
     acked: u32,
@@ -45,6 +53,10 @@ pub struct Prague {
     observed_since: u64,
     /// The last reduction after an echo, ns.
     reduced_at: Option<u64>,
+    /// What was acknowledged last, and sent last.
+    at: (u32, u32),
+    /// No echo is answered until this number is acknowledged.
+    deaf_until: u32,
     /// The smoothed round trip at the last acknowledgement, ns.
     srtt: u64,
     /// Between the packets of the first window, ns.
@@ -57,12 +69,16 @@ impl Prague {
     fn with_reference(reference: u64) -> Self {
         Self {
             reference,
+            reference_after: 0,
+            rounds: 0,
             alpha: 1.0,
             acked: 0,
             marked: 0,
             window_end: 0,
             observed_since: 0,
             reduced_at: None,
+            at: (0, 0),
+            deaf_until: 0,
             srtt: 0,
             first_gap: 0,
             least_rate: 0.0,
@@ -70,7 +86,8 @@ impl Prague {
     }
 
     fn virtual_rtt(&self) -> u64 {
-        self.srtt.max(self.reference).max(1)
+        let reference = if self.rounds < self.reference_after { 0 } else { self.reference };
+        self.srtt.max(reference).max(1)
     }
 }
 
@@ -78,8 +95,13 @@ impl CongestionControl for Prague {
     fn new(o: &Options) -> Self {
         // As fast as slow start is at that round trip.
         let first_gap = (o.control.reference_rtt as f64 / (2.0 * o.window.initial)) as u64;
-        let least_rate = o.control.least_rate;
-        Self { first_gap, least_rate, ..Self::with_reference(o.control.reference_rtt) }
+        let Control { least_rate, reference_after, .. } = o.control;
+        Self {
+            first_gap,
+            least_rate,
+            reference_after,
+            ..Self::with_reference(o.control.reference_rtt)
+        }
     }
 
     fn pace(&self, times: Times) -> Pace {
@@ -96,6 +118,7 @@ impl CongestionControl for Prague {
 
     fn on_ack(&mut self, &AckInfo { acked, marked, ack, end, times }: &AckInfo) {
         self.srtt = times.srtt;
+        self.at = (ack, end);
         self.acked += acked;
         self.marked += marked;
         let over = times.now - self.observed_since >= self.virtual_rtt();
@@ -104,6 +127,7 @@ impl CongestionControl for Prague {
             self.alpha += GAIN * (share - self.alpha);
             (self.acked, self.marked, self.window_end) = (0, 0, end);
             self.observed_since = times.now;
+            self.rounds = self.reference_after.min(self.rounds + 1);
         }
     }
 
@@ -114,6 +138,11 @@ impl CongestionControl for Prague {
 
     /// Once a virtual round trip.
     fn after_echo(&mut self, window: f64, now: u64) -> Option<f64> {
+        let (ack, end) = self.at;
+        if self.reference_after > 0 && ack <= self.deaf_until && self.reduced_at.is_some() {
+            return None;
+        }
+        self.deaf_until = end;
         if self.reduced_at.is_some_and(|at| now - at < self.virtual_rtt()) {
             return None;
         }
@@ -166,6 +195,25 @@ mod tests {
             let window = (0..10).map(|_| prague.growth(&OF_TEN)).sum::<f64>();
             assert!((window - 1.0).abs() < 1e-12, "{srtt}: {window}");
         }
+    }
+
+    /// Two round trips of 5 ms count as they are, then the window grows as at 25 ms. Of marks all the time one is heard
+    /// every 10 ms, once what was under way is acknowledged; that after 20 ms comes too early, that after 30 is answered.
+    #[test]
+    fn a_reference_may_hold_from_a_round_trip_on() {
+        let mut prague = Prague { reference_after: 2, ..Prague::with_reference(REFERENCE_RTT) };
+        let (mut gains, mut answered) = (Vec::new(), Vec::new());
+        for n in 1..=17u32 {
+            let now = u64::from(n) * 5 * MS;
+            prague.on_ack(&ten(10, 10 * n, Times { now, srtt: 5 * MS }));
+            gains.push(10.0 * prague.growth(&OF_TEN));
+            if prague.after_echo(100.0, now + MS).is_some() {
+                answered.push(n);
+            }
+        }
+        assert_eq!(gains[0], 1.0);
+        assert!(gains[2..].iter().all(|gain| (gain - 0.04).abs() < 1e-12), "{gains:?}");
+        assert_eq!(answered, [1, 7, 13]);
     }
 
     /// Round trips of 5 ms: the average moves once in 25 ms, and so does the window.

@@ -93,7 +93,8 @@ impl Rack {
             }
             core.control.ends_slow_start(RoundTrip { rtt, begins: over, only: false })
         } else {
-            if over && !start.found {
+            let begins = over && (!o.control.old_rounds || core.cwnd >= HYSTART_WINDOW);
+            if begins && !start.found {
                 let HyStart { floor, .. } = *start;
                 *start =
                     HyStart { end: core.end, began: now, last: now, floor, ..HyStart::default() };
