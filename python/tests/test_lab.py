@@ -429,3 +429,17 @@ def test_reps_of_a_comparison(tmp_path: Path) -> None:
         progress=False,
     )  # fmt: skip
     assert made.runs["seed"].to_list() == [1, 2]
+
+
+def test_a_run_on_two_threads_is_the_run_on_one() -> None:
+    chain = {
+        "duration": "2s",
+        "network": {"preset": "chain", "rate": "10mbit", "cross": 1},
+        "queue": [{"link": "*", "aqm": "pie", "buffer": "50p"}],
+        "traffic": [{"transport": "cubic", "flows": 5}],
+    }
+    one, two = (bluewater.run(chain, threads=threads) for threads in (1, 2))
+    assert one.decision_hash == two.decision_hash
+    assert one.queues.equals(two.queues)
+    with pytest.raises(bluewater.InputError, match="threads = 0"):
+        bluewater.run(chain, threads=0)
