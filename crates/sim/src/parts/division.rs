@@ -21,6 +21,8 @@ use crate::simulation::Simulation;
 const UNEVEN: f64 = 0.15;
 /// The largest part has at most this share of the work, or there is only one.
 const LARGEST: f64 = 0.8;
+/// The most parts there are.
+const MOST_PARTS: usize = 64;
 /// The shortest lookahead, ns: below it parts wait for each other more than they work.
 const LEAST_LOOKAHEAD: u64 = 1000;
 
@@ -67,6 +69,7 @@ pub(crate) fn divide(
     simulation: &Simulation,
     parts: usize,
 ) -> Option<Division> {
+    let parts = parts.min(MOST_PARTS);
     if parts < 2 || !is_divisible(scenario) {
         return None;
     }
@@ -104,6 +107,14 @@ pub(crate) fn divide(
     };
     let mut links: Vec<_> = (0..delays.len()).map(ends).collect();
     links.extend(simulation.wires(delays.len()).map(ends));
+    // One queue alone has nearly all to do where links are folded.
+    let queues =
+        (0..delays.len()).filter(|&link| uses[link][0] && simulation.queue(link).is_some());
+    let mut with_queue = queues.map(|link| links[link][0]);
+    let first = with_queue.next()?;
+    if with_queue.all(|part| part == first) {
+        return None;
+    }
     let of_flow = |i: usize| {
         let [mut out, mut back] = simulation.ways(i);
         let at = |link: Option<usize>| link.map_or(0, |link| ends(link)[0]);
