@@ -443,3 +443,15 @@ def test_a_run_on_two_threads_is_the_run_on_one() -> None:
     assert one.queues.equals(two.queues)
     with pytest.raises(bluewater.InputError, match="threads = 0"):
         bluewater.run(chain, threads=0)
+
+
+def test_a_run_that_is_not_divided_says_so(tmp_path: Path) -> None:
+    one = {
+        "duration": "1s",
+        "network": {"preset": "dumbbell", "rate": "10mbit"},
+        "queue": [{"aqm": "pie", "buffer": "50p"}],
+        "traffic": [{"transport": "cubic", "flows": 5}],
+    }
+    told: list[str] = []
+    bluewater.run(one, threads=2, out=tmp_path, told=told.append)
+    assert "on one thread" in " ".join(told)

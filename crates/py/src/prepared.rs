@@ -61,9 +61,11 @@ impl Prepared {
     }
 
     /// It will run on up to so many threads, as far as its network can be divided; the result is the same.
-    fn divide(&self, py: Python<'_>, threads: usize) {
+    /// Returns on how many.
+    fn divide(&self, py: Python<'_>, threads: usize) -> usize {
         let mut built = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         *built = built.take().map(|run| py.detach(|| run.with_threads(threads)));
+        built.as_ref().map_or(1, |run| run.simulation().count())
     }
 
     /// Runs it, which can be done once; `progress` is called with the fraction done. `journal` is

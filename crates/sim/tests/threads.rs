@@ -216,6 +216,37 @@ fn a_bottleneck_is_the_same_apart_from_its_receivers() {
     assert_eq!(compare(&text, &[2]), 2);
 }
 
+/// Packets of one class wait for its rate as those of another come, which may leave at once: these are not late,
+/// whether anybody looks meanwhile or not.
+#[test]
+fn a_tree_of_classes_is_woken_for_what_may_leave_at_once() {
+    let class = r#"
+        class = [
+            { name = "root", rate = "9mbit" },
+            { name = "slow", parent = "root", rate = "100kbit", dscp = "8" },
+            { name = "rest", parent = "root", rate = "8mbit" },
+        ]
+        "#;
+    let traffic = r#"
+        [[traffic]]
+        transport = "cbr"
+        dscp = "8"
+        rate = "150kbit"
+        [[traffic]]
+        name = "rest"
+        transport = "cubic"
+        flows = 3
+        "#;
+    let text =
+        |measure: &str| chain(measure, traffic).replace("[measure]", &format!("{class}[measure]"));
+    let hash = |text: &str| start(text, 1).finish().decision_hash;
+    let alone = hash(&text(""));
+    for interval in ["300us", "7ms"] {
+        assert_eq!(hash(&text(&format!("interval = \"{interval}\""))), alone, "{interval}");
+    }
+    assert!(compare(&text(""), &[2, 3]) > 1);
+}
+
 /// What keeps all parts together is run on one thread.
 #[test]
 fn what_cannot_be_divided_is_left_whole() {

@@ -53,7 +53,10 @@ class Prepared:
         kind: Its kind.
         canonical: The text that alone determines the run.
         origin: Its name in messages.
+        threads: On how many it was made last.
     """
+
+    threads = 1
 
     def __init__(self, kind: Kind, canonical: str, origin: str) -> None:
         self.kind = kind

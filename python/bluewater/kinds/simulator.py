@@ -106,8 +106,7 @@ class Simulation(Prepared):
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
-        if threads > 1:
-            built.divide(threads)
+        self.threads = built.divide(threads) if threads > 1 else 1
         with sources.running(), uninterrupted():
             outcome = built.run(progress, **journal)
         return Result.of(outcome, began, built.captures)

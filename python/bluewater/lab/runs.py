@@ -64,7 +64,8 @@ def run(
         resume: Whether to use a kept run; else it is made again.
         threads: On how many the parts of a large network are simulated side by side, at most; the
             result is the same.
-        told: Called with a line that says where the run is kept, and whether it was found there.
+        told: Called with a line that says where the run is kept, and whether it was found there;
+            and if it was not divided among ``threads``.
 
     Raises:
         ScenarioError: The scenario is not valid.
@@ -98,6 +99,8 @@ def run(
         told(f"kept run found: {store.path(key)}")
     else:
         chosen.run(progress, journal, keep, threads)
+        if threads > 1 and chosen.threads == 1:
+            told("on one thread: this run is not divided among several")
     store.remember(key)
     return store.read(key)
 

@@ -227,8 +227,11 @@ impl Network {
         let link = (entry & !BITS) as usize;
         if let Some(Some(queue)) = self.queues.get_mut(link) {
             queue.arrive(now, packet, &mut self.wires);
-            // Otherwise it is woken in time for what it had to do before.
-            if self.wires.lines[link].listed == NEVER {
+            // It is woken in time for what it had to do before. A queue that held packets back may have to send
+            // earlier now.
+            let line = &self.wires.lines[link];
+            let wake = queue.next_departure().saturating_add(line.transmitter.delay());
+            if line.listed == NEVER || wake < line.listed {
                 self.list(link);
             }
         } else {
