@@ -13,7 +13,7 @@ fn start(text: &str) -> Run {
 }
 
 /// A fat-tree of 16 hosts at 1 Gb/s.
-fn fat_tree(ecmp: &str, traffic: &str) -> String {
+pub fn fat_tree(ecmp: &str, traffic: &str) -> String {
     format!(
         r#"
         seed = 5

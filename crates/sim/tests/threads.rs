@@ -7,6 +7,8 @@ use sim::results::journal::Selection;
 use sim::results::table::Table;
 use sim::{Outcome, Run, Scenario};
 
+use crate::fabric::fat_tree;
+
 fn start(text: &str, threads: usize) -> Run {
     Scenario::from_toml(text, "threads")
         .and_then(|scenario| Run::new(scenario, text, "threads"))
@@ -105,38 +107,23 @@ fn a_chain_of_bottlenecks_is_the_same_on_any_number_of_threads() {
 
 #[test]
 fn a_fabric_is_the_same_on_any_number_of_threads() {
+    let traffic = r#"
+        transport = "dctcp"
+        ecn = true
+        min_rto = "5ms"
+        pattern = "permutation"
+        [[traffic]]
+        name = "short"
+        transport = "cubic"
+        preset = "linux"
+        app = "finite"
+        sizes = "web-search"
+        load = "200mbit"
+        flows = 100
+        "#;
     for (ecmp, more) in [("flow", ""), ("packet", ""), ("flow", "[[switch]]\nbuffer = \"200kB\"")] {
-        let text = format!(
-            r#"
-            seed = 5
-            duration = "5ms"
-            warmup = "1ms"
-            [network]
-            preset = "fat-tree"
-            rate = "1gbit"
-            delay = "5us"
-            ecmp = "{ecmp}"
-            [[queue]]
-            link = "*"
-            aqm = "red"
-            buffer = "250p"
-            params = {{ min_th = "20p", max_th = "20p", w_q = 1, gentle = false }}
-            {more}
-            [[traffic]]
-            transport = "dctcp"
-            ecn = true
-            min_rto = "5ms"
-            pattern = "permutation"
-            [[traffic]]
-            name = "short"
-            transport = "cubic"
-            preset = "linux"
-            app = "finite"
-            sizes = "web-search"
-            load = "200mbit"
-            flows = 100
-            "#
-        );
+        let text = fat_tree(ecmp, &format!("{traffic}{more}"));
+        let text = text.replace("120ms", "5ms").replace("20ms", "1ms");
         assert_eq!(compare(&text, &[2, 3]), 3, "{ecmp} {more}");
     }
 }
