@@ -132,7 +132,7 @@ def test_text_that_is_none_is_refused_in_words() -> None:
 
 
 def test_nothing_is_written_over_what_is_read(cli: Cli, tmp_path: Path) -> None:
-    scenario, there, link = (tmp_path / name for name in ("my.toml", "my.parquet", "link.tr"))
+    scenario, there, link = (tmp_path / name for name in ("my.pcapng", "my.parquet", "link.tr"))
     scenario.write_text(TINY)
     bluewater.run(TINY, packets=there)
     link.symlink_to(there)

@@ -28,6 +28,8 @@ def test_what_a_coin_decided_is_told(tmp_path: Path) -> None:
     assert story.index("arrives") < story.index("marked (CE)") < story.index("sent after")
     row, facts = why.find(file, which="dropped")
     assert "dropped: the buffer had no room" in why.tell(row, facts)
+    first, _ = why.find(file)
+    assert first["n"] == 0
     calm, facts = why.find(file, at_s=4.0, flow=3, which="sent")
     assert calm["flow"] == 3
     assert calm["arrived_ns"] >= 4 * 10**9

@@ -54,6 +54,7 @@ def find(
     rows, facts = open_(path)
     if queue is None:
         queue = next(iter(collected(rows.select("queue").head(1), path)["queue"]), None)
+    others = [name for name in facts.queues if name != queue]
     rows = of_queue(rows, queue, path)
     fates = {
         "marked": pl.col("marked") != "",
@@ -67,16 +68,16 @@ def find(
         f"--at {at_s or 0:g}s": None if at_s is None else pl.col("arrived_ns") >= round(at_s * 1e9),
         f"--which {which}": fates.get(which or ""),
     }
-    fits = rows.filter(each for each in wanted.values() if each is not None)
+    fits = rows.filter(pl.lit(True), *(each for each in wanted.values() if each is not None))
     found = collected(fits.head(1), path)
     if found.is_empty():
         asked = [name for name, each in wanted.items() if each is not None]
-        raise _no_packet(asked, queue, rows, path)
+        raise _no_packet(asked, queue, rows, path, others)
     return found.row(0, named=True), facts
 
 
 def _no_packet(
-    asked: Sequence[str], queue: str | None, rows: pl.LazyFrame, path: Path
+    asked: Sequence[str], queue: str | None, rows: pl.LazyFrame, path: Path, others: Sequence[str]
 ) -> InputError:
     """The error for a packet that a file lacks; it says which packets of the queue it has."""
     if queue is None:
@@ -91,7 +92,8 @@ def _no_packet(
         file=str(path),
         allowed=f"N = {there['n_0']} … {there['n']}, flows {there['flow_0']} … {there['flow']}, "
         f"arrivals at {there['arrived_ns_0'] / 1e9:.3f} … {there['arrived_ns'] / 1e9:.3f} s",
-        hint="a file written with a selection of packets lacks the others",
+        hint="a file written with a selection of packets lacks the others"
+        + (f"; another queue: --queue '{others[0]}'" if others else ""),
     )
 
 
