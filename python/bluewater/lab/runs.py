@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bluewater import kinds
 from bluewater.arguments import FLAG, NUMBER, PATH, TEXT, Argument, checked
 from bluewater.errors import InputError
-from bluewater.lab.making import DEFAULT_OUT, SOURCE
+from bluewater.lab.making import CORES, DEFAULT_OUT, SOURCE
 from bluewater.results.packets import Packets
 from bluewater.results.result import Result
 from bluewater.results.store import Store, read_result, run_folder
@@ -62,8 +62,8 @@ def run(
         packets: A Parquet file, or a selection, for the fate of each packet; makes the run anew.
         share: A shared store of finished runs, as for :func:`sweep`; it needs ``out``.
         resume: Whether to use a kept run; else it is made again.
-        threads: On how many the parts of a large network are simulated side by side, at most; the
-            result is the same.
+        threads: On how many the parts of a large network are simulated side by side, at most; no
+            more than there are processors. The result is the same.
         told: Called with a line that says where the run is kept, and whether it was found there;
             and if it was not divided among ``threads``.
 
@@ -73,6 +73,7 @@ def run(
     """
     if threads < 1:
         raise InputError("no thread", key="threads", value=threads, allowed="1 or more")
+    threads = min(threads, CORES)
     chosen = scenario.of(source, _seeded(seed)).prepared
     journal = Packets(packets) if isinstance(packets, str | PathLike) else packets
     if out is None:
