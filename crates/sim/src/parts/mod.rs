@@ -77,9 +77,14 @@ impl Parts {
         }
     }
 
+    /// The numbers of the part that sends over a link, and of the one that it leads to.
+    fn ends_of_link(&self, link: usize) -> [usize; 2] {
+        self.division.links.get(link).map_or([0, 0], |ends| ends.map(usize::from))
+    }
+
     /// The part that sends over a link.
     fn source(&self, link: usize) -> &Simulation {
-        &self.parts[self.division.links.get(link).map_or(0, |ends| usize::from(ends[0]))]
+        &self.parts[self.ends_of_link(link)[0]]
     }
 
     /// The parts of both ends of a flow.
@@ -105,7 +110,7 @@ impl Parts {
 
     /// What the journal of a link's queue has ready, or all of it if nothing more will happen.
     pub(crate) fn drain_journal(&mut self, link: usize, all: bool) -> Option<Table> {
-        let part = self.division.links.get(link).map_or(0, |ends| usize::from(ends[0]));
+        let [part, _] = self.ends_of_link(link);
         self.parts[part].drain_journal(link, all)
     }
 
@@ -209,11 +214,10 @@ impl Parts {
 
     /// The hash over all decisions of all queues, in the order of the links.
     pub fn decision_hash(&self) -> DecisionHash {
-        let leads_to =
-            |link: usize| self.division.links.get(link).map_or(0, |ends| usize::from(ends[1]));
         let of_links = self.parts[0].last_of_links();
         combined(of_links.map(|(link, last)| {
-            [self.source(link).decided(link), self.parts[leads_to(last)].delivered(last)]
+            let [_, leads_to] = self.ends_of_link(last);
+            [self.source(link).decided(link), self.parts[leads_to].delivered(last)]
         }))
     }
 }
