@@ -60,9 +60,9 @@ impl Prepared {
         self.captures.clone()
     }
 
-    /// It will run on up to so many threads, as far as its network can be divided; the result is the same.
-    /// Returns on how many.
-    fn divide(&self, py: Python<'_>, threads: usize) -> usize {
+    /// It will run on up to so many threads, as far as its network can be divided; with None on one for
+    /// each processor where that takes less time. The result is the same. Returns on how many.
+    fn divide(&self, py: Python<'_>, threads: Option<usize>) -> usize {
         let mut built = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         *built = built.take().map(|run| py.detach(|| run.with_threads(threads)));
         built.as_ref().map_or(1, |run| run.simulation().count())

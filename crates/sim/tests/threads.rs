@@ -13,7 +13,7 @@ fn start(text: &str, threads: usize) -> Run {
     Scenario::from_toml(text, "threads")
         .and_then(|scenario| Run::new(scenario, text, "threads"))
         .unwrap_or_else(|e| panic!("{e}\n{text}"))
-        .with_threads(threads)
+        .with_threads(Some(threads))
 }
 
 fn finish(mut run: Run) -> (Outcome, Vec<(String, Table)>) {
@@ -106,6 +106,51 @@ fn a_chain_of_bottlenecks_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
+fn all_that_can_be_divided_is_the_same_on_any_number_of_threads() {
+    let group = |(i, transport): (usize, &str)| {
+        let (from, to) = (i % 7 + 1, i % 3 + 6);
+        format!(
+            "[[traffic]]\nname = '{i}'\nflows = 2\nfrom = ['s{from}.0']\nto = ['d{to}.0']\ntransport = {transport}\n"
+        )
+    };
+    let all = [
+        "'ledbat'",
+        "'tfrc'\necn = true",
+        "'scream'\nstop = '1500ms'",
+        "'window'\nwindow = 20\nstop = '1s'",
+        "'cbr'\necho = true\nrate = '300kbit'",
+        "'tfrc'\nstop = '1s'",
+        "'scream'\necn = true",
+    ];
+    let traffic: String = all.into_iter().enumerate().map(group).collect();
+    assert_eq!(compare(&chain("", &traffic), &[2, 8]), 8);
+    assert_eq!(compare(&chain("delays = true", &traffic), &[3]), 3);
+}
+
+/// Without a number of threads a run is divided where there is much to do between two exchanges, and in all.
+#[test]
+fn a_run_is_divided_by_itself_where_that_pays() {
+    let parts = |text: &str| {
+        let run = Scenario::from_toml(text, "threads").and_then(|s| Run::new(s, text, "threads"));
+        run.unwrap_or_else(|e| panic!("{e}")).with_threads(None).simulation().count()
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let flows = "[[traffic]]\ntransport = \"cubic\"\nflows = 3";
+    let large = chain("", flows).replace("10mbit", "10gbit").replace("\"2s\"", "\"20s\"");
+    assert_eq!(parts(&large), processors.min(8));
+    for (from, to) in [
+        ("10gbit", "10mbit"),
+        ("delay = \"2ms\"", "delay = \"2us\""),
+        ("[measure]", "[measure]\ninterval = \"2us\""),
+        ("duration = \"20s\"\n        warmup = \"500ms\"", "duration = \"2ms\""),
+    ] {
+        let small = large.replace(from, to);
+        assert_ne!(small, large);
+        assert_eq!(parts(&small), 1, "{to}");
+    }
+}
+
+#[test]
 fn a_fabric_is_the_same_on_any_number_of_threads() {
     let traffic = r#"
         transport = "dctcp"
@@ -174,18 +219,20 @@ fn any_network_is_the_same_on_any_number_of_threads() {
                 continue;
             }
             let transport = [
-                "cubic",
-                "sack\"\necn = true\ndelayed_ack = \"40ms",
-                "bbr",
-                "prague\"\necn = true\nrack = true\naccecn = \"true",
-                "cbr\"\nrate = \"500kbit",
-                "reno\"\nhandshake = true\napp = \"finite\"\nsize = \"50p",
-                "ledbat",
-            ][rng.below(7)]
-            .replace("\"true", "true");
-            let transport = if transport.ends_with("true") { transport } else { transport + "\"" };
+                "'cubic'",
+                "'sack'\necn = true\ndelayed_ack = '40ms'",
+                "'bbr'",
+                "'prague'\necn = true\nrack = true\naccecn = true",
+                "'cbr'\nrate = '500kbit'",
+                "'reno'\nhandshake = true\napp = 'finite'\nsize = '50p'",
+                "'ledbat'",
+                "'tfrc'",
+                "'scream'",
+                "'window'\nwindow = 20",
+                "'cbr'\necho = true\nrate = '300kbit'",
+            ][rng.below(11)];
             text += &format!(
-                "[[traffic]]\nname = \"g{group}\"\nflows = 2\nfrom = [\"v{a}\"]\nto = [\"v{b}\"]\ntransport = \"{transport}\n"
+                "[[traffic]]\nname = \"g{group}\"\nflows = 2\nfrom = [\"v{a}\"]\nto = [\"v{b}\"]\ntransport = {transport}\n"
             );
         }
         if text.contains("[[traffic]]") {

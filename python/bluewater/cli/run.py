@@ -64,13 +64,14 @@ def run(
     ] = None,
     packets_every: Annotated[int, typer.Option(min=1, help="Write one packet in this many.")] = 1,
     threads: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="Simulate parts of a large network side by side, on up to N threads.",
+            help="Simulate parts of a large network side by side, on up to N threads. By default "
+            "several where that saves time.",
         ),
-    ] = 1,
+    ] = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
     resume: Resume = True,

@@ -73,7 +73,7 @@ class Prepared:
         progress: Callable[[float], object] | None = None,
         packets: Packets | None = None,
         keep: Callable[[Result], object] = lambda _: None,
-        threads: int = 1,  # noqa: ARG002 - of a simulation
+        threads: int | None = 1,  # noqa: ARG002 - of a simulation
     ) -> Result:
         """Makes the run in this process.
 
@@ -81,7 +81,7 @@ class Prepared:
             progress: Called now and then with the fraction done, 0 to 1.
             packets: The packets to write to a file, if the run is a simulation.
             keep: Called with the result, before the file of packets is finished.
-            threads: On how many at most a simulation runs.
+            threads: On how many at most a simulation runs; None: on as many as save time.
         """
         if packets is not None:
             raise InputError(

@@ -78,7 +78,7 @@ class Simulation(Prepared):
         progress: Callable[[float], object] | None = None,
         packets: Packets | None = None,
         keep: Callable[[Result], object] = lambda _: None,
-        threads: int = 1,
+        threads: int | None = 1,
     ) -> Result:
         """Simulates the scenario; a second run, or one after other scenarios, builds it again."""
         if packets is None:
@@ -98,7 +98,7 @@ class Simulation(Prepared):
         return result
 
     def _made(
-        self, progress: Callable[[float], object] | None, threads: int, **journal: Any
+        self, progress: Callable[[float], object] | None, threads: int | None, **journal: Any
     ) -> Result:
         """The result, whose wall-clock time includes building the simulation."""
         try:
@@ -106,7 +106,7 @@ class Simulation(Prepared):
         except IndexError:
             built, took = _build(self.canonical, self.origin)
         began = time.perf_counter() - took
-        self.threads = built.divide(threads) if threads > 1 else 1
+        self.threads = built.divide(threads) if threads != 1 else 1
         with sources.running(), uninterrupted():
             outcome = built.run(progress, **journal)
         return Result.of(outcome, began, built.captures)

@@ -49,7 +49,7 @@ def run(
     packets: Packets | Path | str | None = None,
     share: str = "",
     resume: bool = True,
-    threads: int = 1,
+    threads: int | None = None,
     told: Callable[[str], object] = lambda _: None,
 ) -> Result:
     """Runs one scenario in this process.
@@ -63,7 +63,8 @@ def run(
         share: A shared store of finished runs, as for :func:`sweep`; it needs ``out``.
         resume: Whether to use a kept run; else it is made again.
         threads: On how many the parts of a large network are simulated side by side, at most; no
-            more than there are processors. The result is the same.
+            more than there are processors. By default several where that saves time. The result
+            is the same.
         told: Called with a line that says where the run is kept, and whether it was found there;
             and if it was not divided among ``threads``.
 
@@ -71,9 +72,10 @@ def run(
         ScenarioError: The scenario is not valid.
         InputError: The file cannot be read.
     """
-    if threads < 1:
-        raise InputError("no thread", key="threads", value=threads, allowed="1 or more")
-    threads = min(threads, CORES)
+    if threads is not None:
+        if threads < 1:
+            raise InputError("no thread", key="threads", value=threads, allowed="1 or more")
+        threads = min(threads, CORES)
     chosen = scenario.of(source, _seeded(seed)).prepared
     journal = Packets(packets) if isinstance(packets, str | PathLike) else packets
     if out is None:
@@ -100,7 +102,7 @@ def run(
         told(f"kept run found: {store.path(key)}")
     else:
         chosen.run(progress, journal, keep, threads)
-        if threads > 1 and chosen.threads == 1:
+        if (threads or 1) > 1 and chosen.threads == 1:
             told("on one thread: this run is not divided among several")
     store.remember(key)
     return store.read(key)

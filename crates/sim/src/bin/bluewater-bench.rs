@@ -136,7 +136,7 @@ fn main() -> ExitCode {
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));
     let mut run = match run {
-        Ok(run) => run.with_folding(mode != "every-hop").with_threads(threads as usize),
+        Ok(run) => run.with_folding(mode != "every-hop").with_threads(Some(threads as usize)),
         Err(e) => {
             eprintln!("{e}");
             return ExitCode::from(2);

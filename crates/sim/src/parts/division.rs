@@ -8,6 +8,7 @@
 //! the links on its way.
 
 use std::collections::VecDeque;
+use std::thread::available_parallelism;
 
 use link::NEVER;
 use scenario::network::{Edge, Topology};
@@ -23,6 +24,14 @@ const UNEVEN: f64 = 0.15;
 const LARGEST: f64 = 0.8;
 /// The most parts there are.
 const MOST_PARTS: usize = 64;
+/// So many packets are forwarded by each part in a lookahead, and by all in the run, where parts pay
+/// (docs/fabrics.md).
+const WINDOW_PAYS: f64 = 100.0;
+const RUN_PAYS: f64 = 1e6;
+/// Threads that end and begin again take so many windows' time: they do at each sample.
+const SAMPLE_WINDOWS: u64 = 10;
+/// The mean length of packets, where it is estimated, bits.
+const PACKET_BITS: f64 = 8000.0;
 /// The shortest lookahead, ns: below it parts wait for each other more than they work.
 const LEAST_LOOKAHEAD: u64 = 1000;
 
@@ -51,8 +60,13 @@ impl Division {
 fn is_divisible(scenario: &Scenario) -> bool {
     let keeps_apart = |spec: &scenario::TrafficSpec| match &spec.transport {
         Transport::Tcp(tcp) => tcp.name != TcpName::Own && !matches!(spec.app, App::Web(_)),
-        Transport::Cbr(cbr) => !cbr.echo,
-        _ => false,
+        Transport::Cbr(_)
+        | Transport::Window(_)
+        | Transport::Ledbat(_)
+        | Transport::Tfrc(_)
+        | Transport::Scream(_) => true,
+        // One connection has both ends, and one event sends the packets of many flows.
+        Transport::Quic(_) | Transport::Trace(_) => false,
     };
     scenario.autorate.is_empty()
         && scenario.event.is_empty()
@@ -62,19 +76,26 @@ fn is_divisible(scenario: &Scenario) -> bool {
         && scenario.traffic.iter().all(keeps_apart)
 }
 
-/// Up to `parts` parts of a simulation of `scenario`; `None` if it is better left whole.
+/// Up to `parts` parts of a simulation of `scenario`, or where that takes less time as many as there are
+/// processors; `None` if it is better left whole.
 pub(crate) fn divide(
     scenario: &Scenario,
     topology: &Topology,
     simulation: &Simulation,
-    parts: usize,
+    parts: Option<usize>,
 ) -> Option<Division> {
-    let parts = parts.min(MOST_PARTS);
+    let processors = || available_parallelism().map_or(1, usize::from);
+    let (has_to_pay, parts) = (parts.is_none(), parts.unwrap_or_else(processors).min(MOST_PARTS));
     if parts < 2 || !is_divisible(scenario) {
         return None;
     }
-    let work = work_of_nodes(topology, simulation);
     let uses = simulation.use_of_links();
+    let has_queue = |&link: &usize| uses[link][0] && simulation.queue(link).is_some();
+    let queues: Vec<usize> = (0..topology.links.len()).filter(has_queue).collect();
+    if queues.len() < 2 {
+        return None;
+    }
+    let work = work_of_nodes(topology, simulation);
     // The lookahead up to which a link may be cut, ns.
     let longest = |(link, edge): (usize, &Edge)| match edge {
         _ if !uses[link][0] => NEVER,
@@ -107,12 +128,8 @@ pub(crate) fn divide(
     };
     let mut links: Vec<_> = (0..delays.len()).map(ends).collect();
     links.extend(simulation.wires(delays.len()).map(ends));
-    // One queue alone has nearly all to do where links are folded.
-    let queues =
-        (0..delays.len()).filter(|&link| uses[link][0] && simulation.queue(link).is_some());
-    let mut with_queue = queues.map(|link| links[link][0]);
-    let first = with_queue.next()?;
-    if with_queue.all(|part| part == first) {
+    // Queues have nearly all to do where other links are folded.
+    if queues.iter().all(|&link| links[link][0] == links[queues[0]][0]) {
         return None;
     }
     let of_flow = |i: usize| {
@@ -123,7 +140,13 @@ pub(crate) fn divide(
     let flows = (0..simulation.flow_count()).map(of_flow).collect();
     let crossed = links.iter().zip(&delays).filter(|([from, to], _)| from != to);
     let lookahead = crossed.map(|(_, delay)| *delay).min().filter(|delay| *delay < NEVER)?;
-    Some(Division { parts, links, flows, lookahead })
+    let rate = work.iter().sum::<f64>() / PACKET_BITS;
+    let sampled = scenario.measure.interval.map_or(NEVER, |interval| interval.0.as_nanos());
+    let window = lookahead.min(sampled / SAMPLE_WINDOWS);
+    let packets = |time: u64| rate * time as f64 / 1e9;
+    let pays = packets(window) / parts as f64 >= WINDOW_PAYS
+        && packets(scenario.duration.0.as_nanos()) >= RUN_PAYS;
+    (pays || !has_to_pay).then_some(Division { parts, links, flows, lookahead })
 }
 
 /// How much each node has to do, as bit/s that it forwards.

@@ -169,10 +169,11 @@ impl Run {
         })
     }
 
-    /// On up to so many threads, as far as the network can be divided ([`crate::parts`]). Every decision, and so
+    /// On up to so many threads, as far as the network can be divided ([`crate::parts`]), or without a number on
+    /// one for each processor where that is estimated to take less time. Every decision, and so
     /// every table, is the same. Only before the first [`Run::advance`].
     #[must_use]
-    pub fn with_threads(mut self, threads: usize) -> Self {
+    pub fn with_threads(mut self, threads: Option<usize>) -> Self {
         let Self { scenario, simulation, .. } = &mut self;
         // What was built once can be built again.
         let _: Result<(), Complaint> = scenario.topology().and_then(|topology| {

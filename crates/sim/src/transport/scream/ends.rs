@@ -113,13 +113,9 @@ impl EndPoints for Ends {
 
     fn report(&self) -> FlowReport {
         let delivered = self.receiver.received.count();
-        let Some(sender) = &self.sender else { return FlowReport::default() };
-        FlowReport {
-            delivered,
-            timeouts: sender.silences,
-            srtt: (1e9 * sender.srtt) as u64,
-            ..FlowReport::default()
-        }
+        let (timeouts, srtt) =
+            self.sender.as_ref().map_or((0, 0.0), |sender| (sender.silences, sender.srtt));
+        FlowReport { delivered, timeouts, srtt: (1e9 * srtt) as u64, ..FlowReport::default() }
     }
 }
 
