@@ -33,6 +33,8 @@ class EndlessError(BaseException):
 
 _watched: Counter[int] = Counter()
 """Threads that may call users' methods, and in how many ways."""
+_ended: set[int] = set()
+"""Threads in which an exception was to be raised, whether it was or not."""
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
 
@@ -42,6 +44,7 @@ def _forked() -> None:
     global _lock, _watcher
     _lock, _watcher = threading.Lock(), None
     _watched.clear()
+    _ended.clear()
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -66,7 +69,9 @@ def watched() -> Iterator[None]:
             _watched[me] -= 1
             if not _watched[me]:
                 del _watched[me]
-            _raise(me, None)  # the method has returned meanwhile
+            if me in _ended:
+                _ended.remove(me)
+                _take(me)
 
 
 def _watch() -> None:
@@ -84,7 +89,8 @@ def _watch() -> None:
                 looks[thread] = looks[thread] + 1 if _in_same_call(thread) else 0
                 # Again at each look, in case the method catches it.
                 if looks[thread] * LOOK_S >= LIMIT_S:
-                    _raise(thread, EndlessError)
+                    _ended.add(thread)
+                    _raise(thread)
 
 
 def _in_same_call(thread: int) -> bool:
@@ -114,8 +120,18 @@ def _call(frame: FrameType | None) -> FrameType | None:
     return found
 
 
-def _raise(thread: int, error: type[BaseException] | None) -> None:
-    """Raises an exception in a thread, or revokes one that has not been raised there yet."""
+def _raise(thread: int) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), error if error is None else ctypes.py_object(error)
+        ctypes.c_ulong(thread), ctypes.py_object(EndlessError)
     )
+
+
+def _take(me: int) -> None:
+    """Takes what may still have to be raised in this thread: the method has returned meanwhile.
+
+    To revoke it would leave the interpreter looking for it before every instruction, for good.
+    """
+    with suppress(EndlessError):
+        _raise(me)
+        while True:
+            pass

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import tomli_w
 
 import bluewater
 from bluewater import endless
@@ -151,3 +154,25 @@ def test_without_a_thread_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(threading.Thread, "start", refused)
     body = "if self.calls == 5: __import__('time').sleep(0.8)"
     bluewater.run(scenario(tmp_path, CONTROLLER, body))
+
+
+@pytest.mark.parametrize("body", ["pass", FOREVER])
+def test_nothing_is_left_for_the_interpreter_to_look_for(tmp_path: Path, body: str) -> None:
+    """An exception that was revoked is looked for for good, and a profiler then never ends."""
+    (tmp_path / "profiled.py").write_text(
+        "import cProfile, sys, tomllib\n"
+        "import bluewater\n"
+        "from bluewater import endless\n"
+        "from bluewater.own import OwnError\n"
+        "endless.LIMIT_S, endless.LOOK_S = 0.3, 0.05\n"
+        "try:\n"
+        "    bluewater.run(tomllib.loads(sys.argv[1]))\n"
+        "except OwnError as error:\n"
+        "    assert 'did not return' in str(error)\n"
+        "def some():\n"
+        "    return [n for n in range(100)]\n"
+        "with cProfile.Profile():\n"
+        "    some()\n"
+    )
+    made = tomli_w.dumps(scenario(tmp_path, CONTROLLER, body))
+    subprocess.run([sys.executable, tmp_path / "profiled.py", made], timeout=60, check=True)
