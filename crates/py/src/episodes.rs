@@ -1,4 +1,4 @@
-//! Simulations that an agent steers step by step, many at once: what `bluewater.gym` is made of.
+//! Simulations that agents steer step by step, many at once: what `bluewater.gym` is made of.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +8,7 @@ use aqm::{Arrival, Cause, Cx, Duration, Env, Meta, Qdisc as _, Rng, View};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use scenario::own::{Class, parts};
 use sim::control::{Ack, Congestion, Controller, Lost, Make, Out, Start};
 use sim::network::Managed;
 use sim::{Run, Scenario, ScenarioError};
@@ -74,14 +75,28 @@ impl Strings {
     }
 }
 
-impl own::StandIn for Strings {
-    fn advice(&self, env: &Env) -> Box<dyn Advice> {
-        self.heard().rate = env.rate.bits_per_second();
-        Box::new(Steered(self.clone()))
+/// The agents of an episode, each by the name of the class for which it stands.
+#[derive(Clone)]
+struct Agents(Vec<(String, Strings)>);
+
+impl Agents {
+    fn strings(&self, class: Class<'_>) -> Strings {
+        let is_it = |(name, _): &&(String, Strings)| {
+            parts(name).is_some_and(|(file, name)| (file, name) == (class.file, class.name))
+        };
+        self.0.iter().find(is_it).map(|(_, strings)| strings.clone()).unwrap_or_default()
+    }
+}
+
+impl own::StandIn for Agents {
+    fn advice(&self, class: Class<'_>, env: &Env) -> Box<dyn Advice> {
+        let strings = self.strings(class);
+        strings.heard().rate = env.rate.bits_per_second();
+        Box::new(Steered(strings))
     }
 
-    fn maker(&self) -> Arc<dyn Make> {
-        Arc::new(Steered(self.clone()))
+    fn maker(&self, class: Class<'_>) -> Arc<dyn Make> {
+        Arc::new(Steered(self.strings(class)))
     }
 }
 
@@ -170,37 +185,60 @@ impl Totals {
     }
 }
 
+/// An agent of an episode.
+struct Agent {
+    strings: Strings,
+    /// The link of its queue; it sends if it has none.
+    link: Option<usize>,
+    before: Totals,
+}
+
 /// One simulation.
 struct Episode {
     run: Run,
-    strings: Strings,
-    before: Totals,
+    agents: Vec<Agent>,
     over: bool,
 }
 
 impl Episode {
-    fn new(scenario: Scenario, text: &str) -> Result<Self, ScenarioError> {
-        let strings = Strings::default();
+    /// `names` are those of the classes for which agents stand.
+    fn new(scenario: Scenario, text: &str, names: &[String]) -> Result<Self, ScenarioError> {
+        let agents = Agents(names.iter().map(|name| (name.clone(), Strings::default())).collect());
         let build = || Run::new(scenario, text, ORIGIN);
-        let run = own::with_stand_in(Box::new(strings.clone()), build)?;
-        Ok(Self { run, strings, before: Totals::default(), over: false })
+        let run = own::with_stand_in(Box::new(agents.clone()), build)?;
+        let steering = |(name, strings): (String, Strings)| Agent {
+            strings,
+            link: run.link_of(&name),
+            before: Totals::default(),
+        };
+        let agents = agents.0.into_iter().map(steering).collect();
+        Ok(Self { run, agents, over: false })
     }
 
-    /// One step, and what an agent sees of it.
-    fn step(&mut self, action: f64, step: Duration, sends: bool) -> [f64; SEEN] {
-        self.strings.set(action);
+    /// One step, and what agents see of it.
+    fn step(&mut self, actions: &[f64], step: Duration, seen: &mut [f64]) {
+        self.agents.iter().zip(actions).for_each(|(agent, action)| agent.strings.set(*action));
         let from = self.run.now();
         self.over = !self.run.advance(step);
-        let now = self.run.now();
-        if sends {
+        let Self { run, agents, .. } = self;
+        for (agent, row) in agents.iter_mut().zip(seen.chunks_exact_mut(SEEN)) {
+            row.copy_from_slice(&agent.look(run, from));
+        }
+    }
+}
+
+impl Agent {
+    /// What it sees of the step that began at `from` (ns).
+    fn look(&mut self, run: &Run, from: u64) -> [f64; SEEN] {
+        let Some(queue) = self.link.and_then(|link| run.simulation().queue(link)) else {
             let mut heard = self.strings.heard();
             let (sum, count) = heard.round_trips;
             let Heard { acked, min_rtt, lost, marked, in_flight, episodes, .. } = *heard;
             *heard = Heard { min_rtt, in_flight, ..Heard::default() };
             let rtt = sum.checked_div(count).unwrap_or(0);
             return [acked, rtt, min_rtt, lost, marked, in_flight, episodes].map(|n| n as f64);
-        }
-        let Some(queue) = self.run.primary() else { return [0.0; SEEN] };
+        };
+        let now = run.now();
         let total = Totals::of(queue, now);
         let then = std::mem::replace(&mut self.before, total);
         let left = total.departed - then.departed;
@@ -217,41 +255,42 @@ impl Episode {
     }
 }
 
-/// Simulations that an agent steers, side by side.
+/// Simulations that agents steer, side by side.
 #[pyclass(module = "bluewater._core", unsendable)]
 pub(crate) struct Episodes {
-    /// What an episode may be of, with its text and the rate of the agent's link, bit/s.
-    scenarios: Vec<(Scenario, String, u64)>,
+    /// What an episode may be of, with its text and the rates of the agents' links, bit/s.
+    scenarios: Vec<(Scenario, String, Vec<u64>)>,
     episodes: Vec<Option<Episode>>,
     step: Duration,
-    /// The agent sends; otherwise it advises the queue.
-    sends: bool,
+    /// The classes for which agents stand, as scenarios name them.
+    names: Vec<String>,
 }
 
 #[pymethods]
 impl Episodes {
-    /// `count` places for episodes of `texts`: scenarios as TOML, in which the agent stands for the class
-    /// in Python, that of a transport if it `sends`. A step takes `step` ns.
+    /// `count` places for episodes of `texts`: scenarios as TOML, in which agents stand for the classes in
+    /// Python called `names`, each of one queue or group. A step takes `step` ns.
     #[new]
     fn new(
         py: Python<'_>,
         texts: Vec<String>,
         count: usize,
         step: u64,
-        sends: bool,
+        names: Vec<String>,
     ) -> PyResult<Self> {
-        let read = |text: String| -> Result<(Scenario, String, u64), ScenarioError> {
+        let read = |text: String| -> Result<(Scenario, String, Vec<u64>), ScenarioError> {
             let scenario = sim::capture::scenario(&text, ORIGIN)?;
             // What does not fit shows as it is built.
-            let rate = Episode::new(scenario.clone(), &text)?.strings.heard().rate;
-            Ok((scenario, text, rate))
+            let episode = Episode::new(scenario.clone(), &text, &names)?;
+            let rates = episode.agents.iter().map(|agent| agent.strings.heard().rate).collect();
+            Ok((scenario, text, rates))
         };
         let scenarios = texts.into_iter().map(read).collect::<Result<_, _>>();
         Ok(Self {
             scenarios: scenarios.map_err(|e| error::raise(py, e))?,
             episodes: (0..count).map(|_| None).collect(),
             step: Duration::from_nanos(step.max(1)),
-            sends,
+            names,
         })
     }
 
@@ -261,9 +300,9 @@ impl Episodes {
         if sends { OF_SENDER } else { OF_QUEUE }
     }
 
-    /// The rate of the link of the agent's queue in scenario `which`, bit/s; 0 if it sends.
-    fn rate(&self, which: usize) -> u64 {
-        self.scenarios.get(which).map_or(0, |(.., rate)| *rate)
+    /// The rate of the link of each agent's queue in scenario `which`, bit/s; 0 if it sends.
+    fn rates(&self, which: usize) -> Vec<u64> {
+        self.scenarios.get(which).map(|(.., rates)| rates.clone()).unwrap_or_default()
     }
 
     /// Begins an episode of scenario `which` with a `seed` in `place`.
@@ -271,14 +310,14 @@ impl Episodes {
         let none = || PyValueError::new_err("no such place or scenario");
         let (scenario, text, _) = self.scenarios.get(which).ok_or_else(none)?;
         let place = self.episodes.get_mut(place).ok_or_else(none)?;
-        let episode = Episode::new(Scenario { seed, ..scenario.clone() }, text);
+        let episode = Episode::new(Scenario { seed, ..scenario.clone() }, text, &self.names);
         *place = Some(episode.map_err(|e| error::raise(py, e))?);
         Ok(())
     }
 
-    /// A step of every episode. `actions` has a number for each place; `observed` gets a row of
+    /// A step of every episode. `actions` has a number for each agent of each place; `observed` gets a row of
     /// [`Episodes::observed`] for each, and `over` whether the episode has come to its end. A place
-    /// without an episode, with one that is over, or whose action is no number is left alone.
+    /// without an episode, with one that is over, or with an action that is no number is left alone.
     fn step(
         &mut self,
         py: Python<'_>,
@@ -288,16 +327,23 @@ impl Episodes {
     ) -> PyResult<()> {
         let actions = actions.to_vec(py)?;
         let mut rows = observed.to_vec(py)?;
-        let count = self.episodes.len();
-        if [actions.len(), rows.len(), over.item_count()] != [count, SEEN * count, count] {
-            return Err(PyValueError::new_err("an action, a row and an end for each place"));
+        let Self { episodes, step, names, .. } = self;
+        let (count, agents) = (episodes.len(), names.len().max(1));
+        let all = count * agents;
+        if [actions.len(), rows.len(), over.item_count()] != [all, SEEN * all, count] {
+            return Err(PyValueError::new_err(
+                "an action and a row for each agent, an end for each place",
+            ));
         }
-        let Self { episodes, step, sends, .. } = self;
-        let each = episodes.iter_mut().zip(rows.chunks_exact_mut(SEEN)).zip(actions);
-        for ((episode, row), action) in each {
-            let runs = |episode: &&mut Episode| !episode.over && !action.is_nan();
+        let rows_of_each = rows.chunks_exact_mut(SEEN * agents);
+        for ((episode, rows), actions) in
+            episodes.iter_mut().zip(rows_of_each).zip(actions.chunks_exact(agents))
+        {
+            let runs = |episode: &&mut Episode| {
+                !episode.over && !actions.iter().any(|action| action.is_nan())
+            };
             if let Some(episode) = episode.as_mut().filter(runs) {
-                row.copy_from_slice(&episode.step(action, *step, *sends));
+                episode.step(actions, *step, rows);
             }
         }
         own::failure().map_or(Ok(()), Err)?;

@@ -1,139 +1,29 @@
-"""Environments of Gymnasium in which an agent learns to manage a queue, or to send.
-
-An episode is one simulation. In each step the agent gives one number: the probability with which
-its queue signals arriving packets, or the window of its connections. The same scenarios, seeds
-and actions give the same decisions, bit for bit; :meth:`BottleneckVectorEnv.scenario` is an
-ordinary scenario that repeats an episode.
-"""
+"""Environments of Gymnasium, with one agent in each simulation."""
 
 from __future__ import annotations
 
-import math
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from bluewater import _core
-from bluewater._core import ScenarioError
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
 from bluewater.errors import InputError
-from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
-
-try:
-    import gymnasium
-    import numpy as np
-    from gymnasium.vector import AutoresetMode, VectorEnv
-except ModuleNotFoundError as error:  # pragma: no cover
-    raise ModuleNotFoundError(f"{error}; pip install 'bluewater[gym]'", name=error.name) from None
+from bluewater.gym.episodes import Episodes
+from bluewater.gym.seen import (
+    Seen,
+    queue_features,
+    queue_reward,
+    sender_features,
+    sender_reward,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["BottleneckEnv", "BottleneckVectorEnv", "Seen"]
-
-Seen = Mapping[str, "NDArray[np.float64]"]
-"""What a step showed, a number for each environment, in the units of :data:`OF_QUEUE` and
-:data:`OF_SENDER`, with ``rate`` (bit/s) and ``time``, the length of a step (s)."""
-
-OF_QUEUE = dict(_core.Episodes.observed(sends=False))
-"""What an agent at a queue sees of a step, with units."""
-OF_SENDER = dict(_core.Episodes.observed(sends=True))
-"""What an agent that sends sees of a step, with units; all its connections together."""
-
-_CLASS = "python:agent.py:Agent"
-_QUEUE = '''"""The actions of an episode, one a step."""
-
-from bluewater.aqm import Aqm
-
-
-class Agent(Aqm):
-    """Signals with the probability that an agent chose for each step."""
-
-    def on_arrival(self, now, packet, queue):
-        return ACTIONS[min(now // STEP, len(ACTIONS) - 1)]
-'''
-_SENDER = '''"""The actions of an episode, one a step."""
-
-from bluewater.control import Controller
-
-
-class Agent(Controller):
-    """Has the window that an agent chose for each step, in bytes."""
-
-    def start(self, start):
-        self.choose(start.now)
-
-    def on_congestion(self, congestion):
-        self.choose(congestion.now)
-
-    def on_ack(self, ack):
-        self.choose(ack.now)
-
-    def choose(self, now):
-        self.cwnd = ACTIONS[min(now // STEP, len(ACTIONS) - 1)]
-'''
-
-
-def queue_features(seen: Seen) -> NDArray[np.float64]:
-    """What a network is shown of a queue: six numbers near 0 … 1, a row for each environment.
-
-    The queueing delay for which the backlog stands and the mean delay of packets that left, both in
-    units of 20 ms and at most 10; what left and how long the link sent, as shares; and the shares
-    of arriving packets that were dropped and marked.
-    """
-    arrived = np.maximum(seen["arrived"], 1)
-    columns = (
-        np.minimum(seen["backlog"] * 8 / seen["rate"] / 0.02, 10),
-        np.minimum(seen["sojourn"] / 2e7, 10),
-        seen["sent"] * 8 / (seen["rate"] * seen["time"]),
-        seen["busy"],
-        seen["dropped"] / arrived,
-        seen["marked"] / arrived,
-    )
-    return np.stack(columns, axis=1)
-
-
-def sender_features(seen: Seen) -> NDArray[np.float64]:
-    """What a network is shown of connections: six numbers, a row for each environment.
-
-    The rate of acknowledged data, in units of 10 Mb/s; the least round trip in units of 100 ms; by
-    how much of it the mean round trip was longer, at most 10; the share of bytes that were lost;
-    marks and episodes of congestion, as counts up to 10 in units of ten.
-    """
-    least = np.maximum(seen["min_rtt"], 1)
-    heard = np.where(seen["rtt"] > 0, seen["rtt"], seen["min_rtt"])
-    total = np.maximum(seen["acked"] + seen["lost"], 1)
-    columns = (
-        seen["acked"] * 8 / seen["time"] / 1e7,
-        seen["min_rtt"] / 1e8,
-        np.minimum((heard - seen["min_rtt"]) / least, 10),
-        seen["lost"] / total,
-        np.minimum(seen["marked"], 10) / 10,
-        np.minimum(seen["episodes"], 10) / 10,
-    )
-    return np.stack(columns, axis=1)
-
-
-def queue_reward(seen: Seen) -> NDArray[np.float64]:
-    """How busy the link was, less delay and loss.
-
-    That is the share of the step in which it sent, less half of the mean delay in units of 20 ms,
-    less the share of packets that were dropped.
-    """
-    lost = seen["dropped"] / np.maximum(seen["arrived"], 1)
-    return np.asarray(seen["busy"] - np.minimum(seen["sojourn"] / 2e7, 10) / 2 - lost)
-
-
-def sender_reward(seen: Seen) -> NDArray[np.float64]:
-    """The rate, less delay and loss.
-
-    That is the logarithm of the rate in Mb/s, at least 0.01, less the queueing delay in units of
-    20 ms and ten times the share that was lost.
-    """
-    rate = np.log(np.maximum(seen["acked"] * 8 / seen["time"] / 1e6, 0.01))
-    delay = np.where(seen["rtt"] > 0, seen["rtt"] - seen["min_rtt"], 0) / 2e7
-    lost = seen["lost"] / np.maximum(seen["acked"] + seen["lost"], 1)
-    return np.asarray(rate - np.minimum(delay, 10) - 10 * lost)
+    from bluewater.study.scenarios.scenario import Scenario, Source
 
 
 class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
@@ -176,38 +66,13 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         features: Callable[[Seen], NDArray[np.float64]] | None = None,
         reward: Callable[[Seen], NDArray[np.float64]] | None = None,
     ) -> None:
-        sends = group is not None
-        one = isinstance(scenario, str | Mapping | Path | Scenario)
-        sources = cast("list[Source]", [scenario] if one else list(cast("Any", scenario)))
-        if not sources:
-            raise InputError("nothing to simulate", key="scenario", value=scenario)
-        if not (isinstance(most, int) and most > 1):
-            raise InputError("no range", key="most", value=most, allowed="2 or more packets")
         if num_envs < 1:
             raise InputError("no places", key="num_envs", value=num_envs, allowed="1 or more")
         self.num_envs = num_envs
-        self._names = list(OF_SENDER if sends else OF_QUEUE)
-        self._bases = [_steered(source, group) for source in sources]
-        self._packets = np.array([_packet(base, group) for base in self._bases])
-        self._step, _ = _core.quantity("duration", step)
-        if not self._step:
-            raise InputError("no time", key="step", value=step, allowed="above 0s")
-        texts = [to_text(base)[0] for base in self._bases]
-        self._episodes = _core.Episodes(texts, num_envs, self._step, sends)
-        self._rates = np.array([float(self._episodes.rate(i)) for i in range(len(texts))])
-        self._group, self._most = group, most
-        self._features = features or (sender_features if sends else queue_features)
-        self._reward = reward or (sender_reward if sends else queue_reward)
-        self._which = np.zeros(num_envs, dtype=np.int64)
-        self._draws: list[np.random.Generator | None] = [None] * num_envs
-        self._seeds = [0] * num_envs
-        self._seen = np.zeros((num_envs, len(self._names)))
-        self._over = np.zeros(num_envs, dtype=np.uint8)
-        self._length = np.full(num_envs, self._step / 1e9)
-        # The actions of all steps since the longest episode began, and where each began.
-        self._taken: list[NDArray[np.float64]] = []
-        self._first = np.zeros(num_envs, dtype=np.int64)
-        self._began = False
+        agent = 0 if group is None else group
+        self._episodes = Episodes(scenario, num_envs, [agent], step, most)
+        self._features = features or (queue_features if group is None else sender_features)
+        self._reward = reward or (queue_reward if group is None else sender_reward)
         batch = gymnasium.vector.utils.batch_space
         self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)
@@ -226,20 +91,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         With a ``seed`` all that follows is determined; place i has ``seed + i``, or its own of
         a list.
         """
-        seeds = list(seed) if isinstance(seed, list) else [seed] * self.num_envs
-        if len(seeds) != self.num_envs:
-            raise InputError(
-                "a seed each", key="seed", value=seed, allowed=f"{self.num_envs} seeds"
-            )
-        if isinstance(seed, int):
-            seeds = [seed + place for place in range(self.num_envs)]
-        for place, own in enumerate(seeds):
-            if own is not None or not self._draws[place]:
-                self._draws[place], _ = gymnasium.utils.seeding.np_random(own)
-        self._began = True
-        for place in range(self.num_envs):
-            self._begin(place)
-        self._over[:] = 0
+        self._episodes.reset(seed)
         return self._observe(self.seen), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -249,25 +101,14 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
             Observations (a row each), rewards, which episodes came to an end of their own (none
             does), which were truncated, and nothing more.
         """
-        if not self._began:
+        if not self._episodes.began:
             raise gymnasium.error.ResetNeeded("reset() begins the first episode")
-        asked = np.asarray(actions, dtype=np.float64).reshape(self.num_envs)
-        if not np.isfinite(asked).all():
-            raise InputError("no number", key="action", value=actions, allowed="0 … 1")
-        chosen = np.clip(asked, 0, 1)
-        if self._group is not None:
-            chosen = self._packets[self._which] * float(self._most) ** chosen
-        anew = self._over.astype(bool)
-        for place in np.flatnonzero(anew):
-            self._begin(int(place))
-        # An episode that has just begun makes no step: its first observation is due.
-        running = np.where(anew, np.nan, chosen)
-        self._episodes.step(running, self._seen, self._over)
-        self._taken.append(running)
+        anew = self._episodes.step(actions)
         seen = self.seen
+        # An episode that has just begun made no step: its first observation is due.
         reward = np.where(anew, 0.0, self._reward(seen))
-        ends = self._over.astype(bool)
-        return self._observe(seen), reward, np.zeros(self.num_envs, dtype=bool), ends, {}
+        ended = np.zeros(self.num_envs, dtype=bool)
+        return self._observe(seen), reward, ended, self._episodes.over, {}
 
     def scenario(self, place: int = 0) -> Scenario:
         """The scenario that repeats the episode in ``place`` as far as it has come.
@@ -275,20 +116,7 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         It ends there, unless flows are still to start. Then it ends where the episode would,
         with the last action again and again.
         """
-        rows = self._taken[self._first[place] :]
-        actions = [float(row[place]) for row in rows if not math.isnan(row[place])]
-        if not actions:
-            raise InputError("no step was made yet", key="place", value=place)
-        base = self._bases[self._which[place]]
-        table = base.table
-        end, _ = _core.quantity("duration", table["duration"])
-        table["seed"] = self._seeds[place]
-        _agent(table, self._group)["code"] = _code(self._group, self._step, actions)
-        whole = Scenario(table, origin=base.origin)
-        try:
-            return whole.with_(duration=f"{min(len(actions) * self._step, end)}ns")
-        except ScenarioError:
-            return whole
+        return self._episodes.scenario(place)
 
     def decision_hash(self, place: int = 0) -> str | None:
         """The hash over all decisions of the episode in ``place`` so far."""
@@ -297,25 +125,12 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def over(self) -> bool:
         """Whether every episode has come to its end."""
-        return bool(self._over.all())
+        return bool(self._episodes.over.all())
 
     @property
     def seen(self) -> Seen:
         """What the last step showed, in the units of :data:`OF_QUEUE` or :data:`OF_SENDER`."""
-        told = dict(zip(self._names, self._seen.T, strict=True))
-        return {**told, "rate": self._rates[self._which], "time": self._length}
-
-    def _begin(self, place: int) -> None:
-        draws = self._draws[place]
-        assert draws
-        self._which[place] = draws.integers(len(self._bases))
-        self._seeds[place] = int(draws.integers(2**31))
-        self._episodes.reset(place, int(self._which[place]), self._seeds[place])
-        self._seen[place] = 0
-        self._first[place] = len(self._taken)
-        if gone := int(self._first.min()):
-            del self._taken[:gone]
-            self._first -= gone
+        return self._episodes.seen(0)
 
     def _observe(self, seen: Seen) -> NDArray[np.float32]:
         return np.asarray(self._features(seen), dtype=np.float32)
@@ -362,47 +177,3 @@ class BottleneckEnv(gymnasium.Env[Any, Any]):
     def seen(self) -> Seen:
         """What the last step showed; see :attr:`BottleneckVectorEnv.seen`."""
         return self._vector.seen
-
-
-def _code(group: str | None, step: int, actions: list[float]) -> str:
-    """A file with the class that has the actions of an episode."""
-    made = _QUEUE if group is None else _SENDER
-    return f"{made}\n\nSTEP = {step}\nACTIONS = {actions!r}\n"
-
-
-def _agent(table: dict[str, Any], group: str | None) -> dict[str, Any]:
-    """The entry of a scenario in whose place the agent stands."""
-    if group is None:
-        found: dict[str, Any] = table["queue"][0]
-        return found
-    groups = {each.get("name", "flows"): each for each in table["traffic"]}
-    if group not in groups:
-        raise InputError("no such group", key="group", value=group, allowed=", ".join(groups))
-    named: dict[str, Any] = groups[group]
-    return named
-
-
-def _steered(source: Source, group: str | None) -> Scenario:
-    """The scenario with an agent in its place."""
-    base = of(source, {"warmup": "0s"})
-    table = base.table
-    own = [each.get("aqm", "") for each in table["queue"]]
-    own += [each["transport"] for each in table["traffic"] if "transport" in each]
-    agent = _agent(table, group)
-    if any(name.startswith("python:") for name in own):
-        raise InputError("an environment of classes in Python", hint="the agent is the only one")
-    if group is None:
-        agent["aqm"] = _CLASS
-        agent.pop("params", None)
-    else:
-        agent["transport"] = _CLASS
-    agent["code"] = _code(group, 1, [1.0])
-    return Scenario(table, origin=base.origin)
-
-
-def _packet(base: Scenario, group: str | None) -> float:
-    """What an action is multiplied by: the bytes of a packet, for an agent that sends."""
-    if group is None:
-        return 1.0
-    size, _ = _core.quantity("size", _agent(tomllib.loads(base.canonical), group)["packet"])
-    return float(size)

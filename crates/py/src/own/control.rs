@@ -555,7 +555,7 @@ impl Provider for Classes {
         settings: &[(&str, &str)],
         start: &control::Start,
     ) -> Result<Arc<dyn Make>, Complaint> {
-        if let Some(maker) = super::stand_in(|one| one.maker()) {
+        if let Some(maker) = super::stand_in(|one| one.maker(class)) {
             return Ok(maker);
         }
         Python::attach(|py| {

@@ -54,9 +54,9 @@ pub(crate) fn failure() -> Option<PyErr> {
 /// What stands in place of the objects of classes.
 pub(crate) trait StandIn {
     /// In place of one that advises a queue.
-    fn advice(&self, env: &Env) -> Box<dyn Advice>;
+    fn advice(&self, class: Class<'_>, env: &Env) -> Box<dyn Advice>;
     /// In place of those that control connections.
-    fn maker(&self) -> Arc<dyn Make>;
+    fn maker(&self, class: Class<'_>) -> Arc<dyn Make>;
 }
 
 /// Builds with a stand-in for all classes.
@@ -538,7 +538,7 @@ impl own::Own for Classes {
         settings: &[(&str, &str)],
         env: &Env,
     ) -> Result<Box<dyn Advice>, Complaint> {
-        if let Some(advice) = stand_in(|one| one.advice(env)) {
+        if let Some(advice) = stand_in(|one| one.advice(class, env)) {
             return Ok(advice);
         }
         object(class, settings, env)

@@ -267,6 +267,11 @@ impl Run {
         self.simulation.queue(self.queues.first()?.link)
     }
 
+    /// The link of the first queue with a discipline of this name, as in files.
+    pub fn link_of(&self, aqm: &str) -> Option<usize> {
+        self.queues.iter().find(|queue| queue.aqm == aqm).map(|queue| queue.link)
+    }
+
     /// The simulation, to look at.
     pub fn simulation(&self) -> &Parts {
         &self.simulation

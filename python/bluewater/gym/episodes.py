@@ -1,0 +1,237 @@
+"""Episodes side by side, each with the same agents."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from gymnasium.utils.seeding import np_random
+
+from bluewater import _core
+from bluewater._core import ScenarioError
+from bluewater.errors import InputError
+from bluewater.gym.seen import OF_QUEUE, OF_SENDER, Seen
+from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Agent = int | str
+"""What an agent steers: the queue of this number in the scenario, or the group of senders of this
+name."""
+_CLASS = "python:agent{}.py:Agent"
+_QUEUE = '''"""The actions of an episode, one a step."""
+
+from bluewater.aqm import Aqm
+
+
+class Agent(Aqm):
+    """Signals with the probability that an agent chose for each step."""
+
+    def on_arrival(self, now, packet, queue):
+        return ACTIONS[min(now // STEP, len(ACTIONS) - 1)]
+'''
+_SENDER = '''"""The actions of an episode, one a step."""
+
+from bluewater.control import Controller
+
+
+class Agent(Controller):
+    """Has the window that an agent chose for each step, in bytes."""
+
+    def start(self, start):
+        self.choose(start.now)
+
+    def on_congestion(self, congestion):
+        self.choose(congestion.now)
+
+    def on_ack(self, ack):
+        self.choose(ack.now)
+
+    def choose(self, now):
+        self.cwnd = ACTIONS[min(now // STEP, len(ACTIONS) - 1)]
+'''
+
+
+class Episodes:
+    """Simulations side by side, in places; each has the same agents.
+
+    Args:
+        scenario: What an episode simulates; of several each episode draws one.
+        places: How many simulations.
+        agents: What they steer.
+        step: The time between two actions.
+        most: The largest window of an agent that sends, packets.
+    """
+
+    def __init__(
+        self,
+        scenario: Source | Sequence[Source],
+        places: int,
+        agents: Sequence[Agent],
+        step: str,
+        most: int,
+    ) -> None:
+        one = isinstance(scenario, str | Mapping | Path | Scenario)
+        sources = cast("list[Source]", [scenario] if one else list(cast("Any", scenario)))
+        if not sources:
+            raise InputError("nothing to simulate", key="scenario", value=scenario)
+        if not (isinstance(most, int) and most > 1):
+            raise InputError("no range", key="most", value=most, allowed="2 or more packets")
+        self._step, _ = _core.quantity("duration", step)
+        if not self._step:
+            raise InputError("no time", key="step", value=step, allowed="above 0s")
+        self._agents, self._most = agents, most
+        self._bases = [_steered(source, agents) for source in sources]
+        self._packets = np.array([_packets(base, agents) for base in self._bases])
+        self._sends = np.array([isinstance(agent, str) for agent in agents])
+        named = [_CLASS.format(k) for k in range(len(agents))]
+        texts = [to_text(base)[0] for base in self._bases]
+        self._simulated = _core.Episodes(texts, places, self._step, named)
+        self._rates = np.array([self._simulated.rates(i) for i in range(len(texts))], dtype=float)
+        self._which = np.zeros(places, dtype=np.int64)
+        self._draws: list[np.random.Generator | None] = [None] * places
+        self._seeds = [0] * places
+        self._seen = np.zeros((places, len(agents), len(OF_QUEUE)))
+        self._over = np.zeros(places, dtype=np.uint8)
+        self._length = np.full(places, self._step / 1e9)
+        # The actions of all steps since the longest episode began, and where each began.
+        self._taken: list[NDArray[np.float64]] = []
+        self._first = np.zeros(places, dtype=np.int64)
+        self.began = False
+
+    def reset(self, seed: int | list[int | None] | None) -> None:
+        """Begins an episode in each place.
+
+        With a ``seed`` all that follows is determined; place i has ``seed + i``, or its own of
+        a list.
+        """
+        places = len(self._seeds)
+        seeds = list(seed) if isinstance(seed, list) else [seed] * places
+        if len(seeds) != places:
+            raise InputError("a seed each", key="seed", value=seed, allowed=f"{places} seeds")
+        if isinstance(seed, int):
+            seeds = [seed + place for place in range(places)]
+        for place, own in enumerate(seeds):
+            if own is not None or not self._draws[place]:
+                self._draws[place], _ = np_random(own)
+        self.began = True
+        for place in range(places):
+            self._begin(place)
+        self._over[:] = 0
+
+    def step(self, actions: Any) -> NDArray[np.bool_]:
+        """Lets all agents act, of each place in a row; where an episode is over the next begins.
+
+        Returns:
+            Where one has just begun, and made no step.
+        """
+        asked = np.asarray(actions, dtype=np.float64).reshape(self._seen.shape[:2])
+        if not np.isfinite(asked).all():
+            raise InputError("no number", key="action", value=actions, allowed="0 … 1")
+        chosen = np.clip(asked, 0, 1)
+        if self._sends.any():
+            windows = self._packets[self._which] * float(self._most) ** chosen
+            chosen = np.where(self._sends, windows, chosen)
+        anew = self._over.astype(bool)
+        for place in np.flatnonzero(anew):
+            self._begin(int(place))
+        running = np.where(anew[:, None], np.nan, chosen)
+        self._simulated.step(running, self._seen, self._over)
+        self._taken.append(running)
+        return anew
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which episodes have come to their end."""
+        return self._over.astype(bool)
+
+    def seen(self, agent: int) -> Seen:
+        """What the last step showed the agent of this number."""
+        names = OF_SENDER if self._sends[agent] else OF_QUEUE
+        told = dict(zip(names, self._seen[:, agent].T, strict=True))
+        return {**told, "rate": self._rates[self._which, agent], "time": self._length}
+
+    def scenario(self, place: int) -> Scenario:
+        """The scenario that repeats the episode in ``place`` as far as it has come.
+
+        It ends there, unless flows are still to start. Then it ends where the episode would,
+        with the last actions again and again.
+        """
+        rows = [row[place] for row in self._taken[self._first[place] :]]
+        taken = [row for row in rows if not math.isnan(row[0])]
+        if not taken:
+            raise InputError("no step was made yet", key="place", value=place)
+        base = self._bases[self._which[place]]
+        table = base.table
+        end, _ = _core.quantity("duration", table["duration"])
+        table["seed"] = self._seeds[place]
+        for agent, actions in zip(self._agents, zip(*taken, strict=True), strict=True):
+            _entry(table, agent)["code"] = _code(agent, self._step, [float(a) for a in actions])
+        whole = Scenario(table, origin=base.origin)
+        try:
+            return whole.with_(duration=f"{min(len(taken) * self._step, end)}ns")
+        except ScenarioError:
+            return whole
+
+    def decision_hash(self, place: int) -> str | None:
+        """The hash over all decisions of the episode in ``place`` so far."""
+        return self._simulated.decision_hash(place)
+
+    def _begin(self, place: int) -> None:
+        draws = self._draws[place]
+        assert draws
+        self._which[place] = draws.integers(len(self._bases))
+        self._seeds[place] = int(draws.integers(2**31))
+        self._simulated.reset(place, int(self._which[place]), self._seeds[place])
+        self._seen[place] = 0
+        self._first[place] = len(self._taken)
+        if gone := int(self._first.min()):
+            del self._taken[:gone]
+            self._first -= gone
+
+
+def _code(agent: Agent, step: int, actions: list[float]) -> str:
+    """A file with the class that has the actions of an episode."""
+    made = _SENDER if isinstance(agent, str) else _QUEUE
+    return f"{made}\n\nSTEP = {step}\nACTIONS = {actions!r}\n"
+
+
+def _entry(table: dict[str, Any], agent: Agent) -> dict[str, Any]:
+    """The entry of a scenario in whose place the agent stands."""
+    if isinstance(agent, int):
+        found: dict[str, Any] = table["queue"][agent]
+        return found
+    groups = {each.get("name", "flows"): each for each in table["traffic"]}
+    if agent not in groups:
+        raise InputError("no such group", key="group", value=agent, allowed=", ".join(groups))
+    named: dict[str, Any] = groups[agent]
+    return named
+
+
+def _steered(source: Source, agents: Sequence[Agent]) -> Scenario:
+    """The scenario with the agents in their places."""
+    base = of(source, {"warmup": "0s"})
+    table = base.table
+    own = [each.get("aqm", "") for each in table["queue"]]
+    own += [each["transport"] for each in table["traffic"] if "transport" in each]
+    if any(name.startswith("python:") for name in own):
+        raise InputError("an environment of classes in Python", hint="agents are the only ones")
+    for k, agent in enumerate(agents):
+        entry = _entry(table, agent)
+        entry["transport" if isinstance(agent, str) else "aqm"] = _CLASS.format(k)
+        if isinstance(agent, int):
+            entry.pop("params", None)
+        entry["code"] = _code(agent, 1, [1.0])
+    return Scenario(table, origin=base.origin)
+
+
+def _packets(base: Scenario, agents: Sequence[Agent]) -> list[float]:
+    """The bytes of a packet of each agent that sends."""
+    table = tomllib.loads(base.canonical)
+    sizes = [_entry(table, a)["packet"] if isinstance(a, str) else "1B" for a in agents]
+    return [float(_core.quantity("size", size)[0]) for size in sizes]
