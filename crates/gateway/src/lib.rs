@@ -18,7 +18,7 @@
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`output`] | what is written while packets go, by threads of its own |
 //! | [`options`], [`config`], [`text`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |
-//! | [`privilege`], `signals`, `netlink`, `sys` | what is asked of the system |
+//! | [`privilege`], `service`, `signals`, `netlink`, `sys` | what is asked of the system, and told to it |
 //! | [`clock`] | the one place that reads a clock |
 
 pub mod bridge;
@@ -38,6 +38,7 @@ pub mod privilege;
 pub mod record;
 pub mod renewal;
 pub mod report;
+mod service;
 pub mod session;
 pub mod shell;
 mod signals;

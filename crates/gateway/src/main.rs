@@ -133,6 +133,8 @@ enum Task {
 enum Ctl {
     /// Its settings, counts and signals: a line of JSON, or at a terminal some for people.
     Show,
+    /// Print the options that its links have now, as a file for `run --config`.
+    Save,
     /// Change its links. Nothing is lost: what is queued leaves first.
     Set(Box<Change>),
 }
@@ -411,11 +413,16 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         }
         Task::Run(options) => between(&options),
         Task::Ctl { user, name, what } => {
+            let saves = matches!(what, Ctl::Save);
             let request = match what {
-                Ctl::Show => Request::Show {},
+                Ctl::Show | Ctl::Save => Request::Show {},
                 Ctl::Set(change) => Request::Set(change),
             };
             let answer = control::ask(&name, user, &request)?;
+            if saves {
+                print(control::saved(&answer).trim_end());
+                return Ok(ExitCode::SUCCESS);
+            }
             let change = match &request {
                 Request::Set(change) => Some(&**change),
                 _ => None,

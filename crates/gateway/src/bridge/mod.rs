@@ -20,6 +20,7 @@ use crate::options::explain;
 use crate::privilege;
 use crate::renewal::Keeper;
 use crate::report::Finished;
+use crate::service::Service;
 use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
@@ -53,6 +54,7 @@ pub fn bridge(
     }
     let why = ports.fallback.iter().map(|why| format!(", not xdp: {why}")).collect::<String>();
     say(format!("plane: {}{why}", ports.ends[0].plane()));
+    let service = Service::find()?;
     let (waker, wake) = waker()?;
     let told = terminated(&wake)?;
     for signal in [SIGINT, SIGQUIT] {
@@ -68,6 +70,7 @@ pub fn bridge(
     privilege::drop_all()?;
     wiring::watch(&both)?;
     session.serve(doors, Beside::Keeper(keeper), &wake)?;
+    session.report_to(service);
     session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
     Ok(session.finish(lost))

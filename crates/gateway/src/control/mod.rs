@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod place;
 mod request;
 mod room;
+mod save;
 mod told;
 pub mod web;
 
@@ -41,6 +42,7 @@ pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
 pub use request::{Renewal, Request, parse};
+pub use save::file as saved;
 pub use told::told;
 
 /// A socket that waits for requests; its name goes with it.

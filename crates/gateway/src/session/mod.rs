@@ -33,6 +33,7 @@ use crate::privilege::RealTime;
 use crate::record::Recorder;
 use crate::renewal::{Keeper, renewed};
 use crate::report::{self, Finished, Unwritten};
+use crate::service::Service;
 use crate::trouble::{self, Trouble, say};
 use alarm::Alarm;
 use confine::confine;
@@ -158,6 +159,7 @@ pub struct Session {
     /// About how many packets a second can be forwarded here.
     ceiling: Option<f64>,
     alarm: Alarm,
+    service: Service,
 }
 
 impl Session {
@@ -212,12 +214,24 @@ impl Session {
             head: head.clone(),
             ceiling: None,
             alarm: Alarm::default(),
+            service: Service::default(),
         };
         if realtime {
             new.forwarder.share();
         }
         new.line(&head);
         Ok(new)
+    }
+
+    /// Packets flow from now on: that, and what comes, is told to the manager of services.
+    pub(crate) fn report_to(&mut self, service: Service) {
+        let told = |link: &Link| {
+            let spec = link.spec();
+            format!("{} {}", spec.rate, spec.aqm)
+        };
+        let [up, down] = self.forwarder.links.each_ref().map(told);
+        service.ready(&format!("up {up}, down {down}"));
+        self.service = service;
     }
 
     /// Forwards until `ended`, which is asked whenever `waker` was written to.
@@ -445,6 +459,7 @@ impl Session {
                     return Err(Trouble::new("an interface is gone", "ip -br link"));
                 }
                 self.look = now + LOOK;
+                self.service.lives();
                 self.alarm(now);
             }
             if now >= self.next {
@@ -489,6 +504,7 @@ impl Session {
 
     /// Ends log, recording and capture. Returns the summaries, and what could not be written.
     pub fn finish(mut self, lost: [u64; 2]) -> Finished {
+        self.service.stops();
         self.samples();
         let now = self.now();
         self.forwarder.deliver(now);

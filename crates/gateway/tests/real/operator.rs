@@ -2,7 +2,7 @@
 //! and its packets go on.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 
 use super::*;
 
@@ -699,4 +699,66 @@ fn idle_and_slow_connections_do_not_hold_up_a_scrape() {
     }
     drop((idle, shell.stdin.take()));
     assert!(shell.wait().unwrap().success());
+}
+
+/// A manager of services hears that packets flow, that the gateway lives, and that it ends.
+#[test]
+fn a_manager_of_services_is_told() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let folder = scratch("service");
+    fs::create_dir(&folder).unwrap();
+    let manager = UnixDatagram::bind(folder.join("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    fs::set_permissions(folder.join("notify"), PermissionsExt::from_mode(0o777)).unwrap();
+    let script = format!(
+        "end; export NOTIFY_SOCKET={}/notify WATCHDOG_USEC=2000000
+         $g run --rate 1mbit --down-aqm codel --lan lan --wan wan --name $name & run=$!
+         sleep 2; end; unset WATCHDOG_PID
+         WATCHDOG_USEC=900000 $g run --rate 1mbit --lan lan --wan wan --name $name
+         test $? = 2",
+        folder.display()
+    );
+    let (_, errors) = well(&operated("--quiet", &script));
+    assert!(errors.contains("WATCHDOG_USEC=900000: signs of life come every 500 ms"), "{errors}");
+    let mut heard = Vec::new();
+    while heard.last().is_none_or(|last| last != "STOPPING=1") {
+        let mut text = [0; 256];
+        let length = manager.recv(&mut text).unwrap();
+        heard.push(String::from_utf8_lossy(&text[..length]).into_owned());
+    }
+    assert_eq!(heard[0], "READY=1\nSTATUS=up 1mbit droptail, down 1mbit codel");
+    let signs = heard.iter().filter(|what| *what == "WATCHDOG=1").count();
+    assert!((2..=6).contains(&signs), "{heard:?}");
+}
+
+/// What is set while it runs can be kept; a monitor asks whether it forwards.
+#[test]
+fn settings_are_saved_and_health_is_told() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let folder = scratch("saved");
+    fs::create_dir(&folder).unwrap();
+    let script = format!(
+        "$g ctl $name set --way down --rate 7mbit --aqm pie --param target=20ms >&- || exit 11
+         $g ctl $name show | grep -o '\"rate\":\"[^\"]*\"' > {at}/before
+         $g ctl $name save > {at}/saved.toml || exit 12
+         exec 3<>/dev/tcp/127.0.0.1/9100; printf 'GET /health HTTP/1.1\\r\\n\\r\\n' >&3
+         head -n 1 <&3 | grep -q '200 OK' || exit 13
+         kill -STOP $run
+         exec 3<>/dev/tcp/127.0.0.1/9100; printf 'GET /health HTTP/1.1\\r\\n\\r\\n' >&3
+         ! timeout 3 head -n 1 <&3 | grep -q '200 OK' || exit 14
+         kill -CONT $run; end
+         $g run --config {at}/saved.toml --lan lan --wan wan --name $name & run=$!
+         for i in $(seq 100); do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
+         $g ctl $name show | grep -o '\"rate\":\"[^\"]*\"' > {at}/after
+         $g ctl $name save; end
+         cmp {at}/before {at}/after",
+        at = folder.display()
+    );
+    let (text, _) = well(&operated("--metrics 9100", &script));
+    assert!(text.contains("rate = \"1mbit\"") && text.contains("down-rate = \"7mbit\""), "{text}");
+    assert!(text.contains("[down-param]") && text.contains("target = \"20ms\""), "{text}");
 }
