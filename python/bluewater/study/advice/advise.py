@@ -218,9 +218,13 @@ def _framing(text: str) -> str:
 def _meant(text: str, presets: Sequence[str]) -> str:
     """What was probably meant by a framing that is none; empty without a guess."""
     odd = [word for word in re.split("[ ,]+", text) if word not in presets]
-    near = [each for word in odd or [text] for each in get_close_matches(word, presets, 1)]
-    lines = filter(None, map(_LINES.get, odd))
-    return next(lines, f"did you mean {near[0]}?" if near else "")
+    if not odd:
+        return f"did you mean {text}?"
+    for word in odd:
+        longer = [each for each in presets if each.startswith(word)]
+        if near := longer or get_close_matches(word, presets, 1):
+            return _LINES.get(word) or f"did you mean {' or '.join(near)}?"
+    return next(filter(None, map(_LINES.get, odd)), "")
 
 
 def _several(count: int, what: str) -> str:

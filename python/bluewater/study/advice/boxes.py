@@ -463,7 +463,11 @@ def _kbit(rate: str) -> int:
 def _packets(buffer: str) -> int:
     """A buffer in full packets."""
     packets = re.fullmatch(r"(\d+)p", buffer)
-    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // FULL)
+    try:
+        room, hint = int(packets[1]) if packets else -(-size_bytes(buffer) // FULL), None
+    except InputError as error:
+        room, hint = 0, error.hint
     if room < 1:
-        raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
+        allowed = "bytes or packets: 1p …, as in 1000p, 250kB"
+        raise InputError("not a buffer", key="buffer", value=buffer, allowed=allowed, hint=hint)
     return room
