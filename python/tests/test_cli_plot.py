@@ -274,6 +274,8 @@ def test_a_picture_fits_a_paper(three: bluewater.Result, size: str) -> None:
     for queue in (None, "a->r", "r->s", "s->b"):
         made = bluewater.plot(three, size=size, queue=queue)
         assert made.get_figheight() < 9.2
+        told = [each.get_text() for each in made.texts]
+        assert told == ([] if queue in ("a->r", "s->b") else ["Constant: max_p = 0.1 at r->s"])
     whole, some = panels(three), panels(three, "r->s")
     assert len(fitting(whole, "column")) == 7 < len(whole)
     assert fitting(whole, None) == whole

@@ -94,7 +94,7 @@ def plot(
         made = lab.with_series(lab.load(result), note)
         whole, stem = run.panels(made, queue), result / "plot"
         shown = run.fitting(whole, size)
-        figure = run.figure(made, shown, size)
+        figure = run.figure(made, shown, size, queue)
         names = made.queues["queue"].to_list()
         if len(shown) < len(whole) and queue is None and len(names) > 1:
             note(f"note: --queue draws one of {', '.join(names)}")

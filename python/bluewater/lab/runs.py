@@ -206,7 +206,7 @@ def plot(
 
     found = with_series(load(result) if isinstance(result, Path | str) else result)
     panels = plots.fitting(plots.panels(found, queue), size)
-    figure = plots.figure(found, panels, size)
+    figure = plots.figure(found, panels, size, queue)
     if path is not None:
         save(figure, panels, Path(path))
     return figure

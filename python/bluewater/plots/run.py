@@ -310,21 +310,24 @@ def _greatest(panel: Drawable) -> float:
     return float(most) if isinstance(most, int | float) else 0.0
 
 
-def figure(result: Result, shown: Sequence[Drawable], size: str | None = None) -> Picture:
-    """The picture of a run's panels."""
+def figure(
+    result: Result, shown: Sequence[Drawable], size: str | None = None, queue: str | None = None
+) -> Picture:
+    """The picture of the panels of a run, or of one of its queues."""
     summary = result.summary
     title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
     beside = min(_BESIDE, len(shown))
-    return draw(title, "trace", TIME, shown, beside, "none", _constants(result), size)
+    return draw(title, "trace", TIME, shown, beside, "none", _constants(result, queue), size)
 
 
-def _constants(result: Result) -> list[str]:
+def _constants(result: Result, queue: str | None) -> list[str]:
     """A line with the parameters among the signals that have no panel, since none adapts them."""
     series = measured(result, "series")
     kept = [
-        f"{signal} = {number(of[signal][0])}" + (f" at {queue}" if result.queues.height > 1 else "")
-        for queue, aqm in result.queues.select("queue", "aqm").iter_rows()
-        for of in [series.filter(pl.col("queue") == queue)]
+        f"{signal} = {number(of[signal][0])}" + (f" at {name}" if result.queues.height > 1 else "")
+        for name, aqm in result.queues.select("queue", "aqm").iter_rows()
+        if queue in (None, name)
+        for of in [series.filter(pl.col("queue") == name)]
         for signal in _signals(of)
         if _is_set(aqm, of[signal])
     ]
