@@ -229,9 +229,9 @@ def _print_typed(
 _CELLS = (
     "ADSL and some SHDSL lines carry ATM cells, in which 1500 bytes take 1749, and 40 take 106. "
     "This is such a line if the modem's page says ADSL or ATM, or has a VPI. The commands for it "
-    "hold on all lines, at a cost of 13 % of throughput where there are no cells. With --framing "
-    "there is one answer, and it is simulated: conservative for ADSL, pppoe-ptm for VDSL, docsis "
-    "for cable, ethernet for fibre, raw if nothing is added"
+    "hold on all lines; without cells they cost 13 % of the rate. With --framing there is one "
+    "answer, which is simulated: conservative for ADSL, pppoe-ptm for VDSL, docsis for cable, "
+    "ethernet for fibre, raw if nothing is added"
 )
 
 

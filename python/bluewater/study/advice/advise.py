@@ -216,7 +216,7 @@ def _framing(text: str) -> str:
 
 
 def _meant(text: str, presets: Sequence[str]) -> str:
-    """What was probably meant by a framing that is none; empty without a guess."""
+    """The hint for what is no framing; empty without a guess."""
     odd = [word for word in re.split("[ ,]+", text) if word not in presets]
     if not odd:
         return f"did you mean {text}?"
