@@ -564,6 +564,7 @@ def test_what_is_supposed_of_packets_lengths_is_said(interface: str, told: list[
     for box in ("linux", "openwrt"):
         said = " ".join(lengths("fq-codel", link, box, interface))
         assert [each for each in told if each not in said] == []
+        assert "ethtool -K DEVICE gro off gso off tso off" in said
     assert not [*lengths("cake", link, "linux", "eth0")]  # from the IP packet on
     assert not [*lengths("blue", link, "bluewater", interface)]
 

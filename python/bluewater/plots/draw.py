@@ -43,8 +43,6 @@ _HIGHEST = {"column": 4.0, "page": 8.8}
 
 _LOWEST = 1.2
 """Least height in inches of a panel in a paper."""
-_PAGE = 8.8
-"""Height in inches of a paper's column."""
 
 _LARGE = 1e5
 """Larger numbers of an axis are written as 10M: a common power of ten would cover the title."""
@@ -191,7 +189,7 @@ def room(size: str | None, columns: int) -> int | None:
     """How many panels a picture in a paper has room for; None on a screen."""
     if sized(size).width is None:
         return None
-    return int(_PAGE / _LOWEST) * (1 if size == "column" else columns)
+    return int(_HIGHEST["page"] / _LOWEST) * (1 if size == "column" else columns)
 
 
 def _placed(

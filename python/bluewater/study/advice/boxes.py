@@ -356,6 +356,11 @@ def lengths(name: str, link: Link, box: str, interface: str) -> Iterator[str]:
             f"overhead {ours} is for packets {this} an Ethernet header (`ip link show {interface}` "
             f"has {shown}); {other} one ({elsewhere}) type {theirs}"
         )
+    if name != "cake":
+        yield (
+            "the kernel merges packets before a queue counts them (GRO, TSO), which CAKE alone "
+            "splits: ethtool -K DEVICE gro off gso off tso off, for each interface of the router"
+        )
     if re.match("pptp|l2tp|wg|tun|tap", interface):
         yield (
             f"packets of {interface} get the tunnel's headers below it (WireGuard: 60 bytes over "
