@@ -12,7 +12,7 @@ from test_cli_sweep import THREE
 
 import bluewater
 from bluewater.errors import InputError
-from bluewater.plots.draw import draw
+from bluewater.plots.draw import Picture, draw
 from bluewater.plots.log import panels as log_panels
 from bluewater.plots.log import read_log
 from bluewater.plots.run import TIME, figure, fitting, panels
@@ -273,6 +273,8 @@ def test_a_picture_fits_a_paper(three: bluewater.Result, size: str) -> None:
     """That of three queues was 18 inches high in a column."""
     for queue in (None, "a->r", "r->s", "s->b"):
         made = bluewater.plot(three, size=size, queue=queue)
+        assert isinstance(made, Picture)
+        assert made.fits
         assert made.get_figheight() < 9.2
         told = [each.get_text() for each in made.texts]
         assert told == ([] if queue in ("a->r", "s->b") else ["Constant: max_p = 0.1 at r->s"])

@@ -85,6 +85,11 @@ class Picture(Figure):
     parts: Parts
     for_paper: bool = False
 
+    @property
+    def fits(self) -> bool:
+        """Whether a paper's page has room for it, with the lines below it."""
+        return not self.for_paper or self.get_figheight() <= _HIGHEST["page"] + 0.4
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png")
