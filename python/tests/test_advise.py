@@ -571,7 +571,13 @@ def test_what_is_supposed_of_packets_lengths_is_said(interface: str, told: list[
 
 def test_raw_counts_packets_as_their_interface_does() -> None:
     """A table of sizes had an overhead of -14 bytes, and the simulation IP packets."""
-    assert Link(framing="raw") == Link(framing=" raw ") == Link()
+    assert Link(framing="raw") == Link(framing=" raw ") == Link(framing="")
+    slow = Link(down="8mbit", up="1mbit")
+    assert slow.may_have_cells
+    assert not replace(slow, framing="raw").may_have_cells  # the line is known
+    assert simulated("fq-codel", slow, "up", "linux") == simulated(
+        "fq-codel", replace(slow, framing="raw"), "up", "linux"
+    )
     for name in candidates("linux"):
         assert "stab" not in " ".join(commands(name, Link(framing="raw")))
     with pytest.raises(InputError, match="stands alone") as raised:
@@ -823,8 +829,8 @@ def test_cake_on_the_way_down_counts_what_it_drops() -> None:
     assert (
         "--aqm cake --param ingress=true --up-aqm cake" in commands("cake", both, "bluewater")[-1]
     )
-    with_it, least = on_the_line(link, "cake", "down", link.framing)
-    without, most = on_the_line(link, "cake", "down", link.framing, {"ingress": False})
+    with_it, least = on_the_line(link, "cake", "down", "pppoe-llcsnap")
+    without, most = on_the_line(link, "cake", "down", "pppoe-llcsnap", {"ingress": False})
     page = (HOWTO.parent / "last-mile.md").read_text()
     told = re.search(
         r"of ([\d.]+) s at the provider without it, and of ([\d.]+) s with it. That costs (\d+) %",
@@ -883,6 +889,8 @@ def test_tc_understands_what_a_home_types(home: str) -> None:
     """In a network namespace of its own; kernels without a discipline or ifb say so."""
     down, up, framing = HOMES[home]
     link = Link(down=down, up=up, framing=framing)
+    if home == "office":
+        link = replace(link, buffer="15000p")  # with limits of memory
     for name in candidates("linux-before-6.17"):
         lines = commands(name, link, "linux", "veth0")
         script = "\n".join(["ip link add veth0 type veth peer name veth1", *lines])

@@ -78,9 +78,13 @@ def advise(
         ),
     ] = None,
     framing: Annotated[
-        str,
-        typer.Option(help="Framing, as `tc cake` writes it: pppoe-ptm, docsis, overhead 44 atm."),
-    ] = "",
+        str | None,
+        typer.Option(
+            help="Framing, as `tc cake` writes it: pppoe-ptm, docsis, overhead 44 atm; raw if "
+            "nothing is added.",
+            show_default="not known",
+        ),
+    ] = None,
     rtt: Annotated[
         list[str] | None,
         typer.Option(
@@ -255,7 +259,7 @@ def _remarks(name: str, link: Link, box: str, interface: str) -> Iterator[str]:
             f"the commands shape below the link's rate ({', '.join(below)}), so that packets wait "
             "here and not in a modem; without a modem use --margin 0"
         )
-    if any(shaper(name, link, way, box)[1] != link.framing for way in link.ways):
+    if any(shaper(name, link, way, box)[1] != (link.framing or "") for way in link.ways):
         yield (
             f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
             "64/65 of the rate"

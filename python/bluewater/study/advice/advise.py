@@ -70,8 +70,8 @@ class Link:
         margin: How far below the link's rate a box shapes, in %. By default 10 down and 5 up, so
             that packets wait in the box's queue and not in a modem behind it; 0 in a DOCSIS modem.
         framing: Overhead of packets on the wire, as ``tc cake`` writes it: ``pppoe-ptm``,
-            ``docsis``, ``overhead 44 atm``; empty or ``raw`` for packets as their interface counts
-            them.
+            ``docsis``, ``overhead 44 atm``; ``raw`` or empty if nothing is added. None if it is not
+            known, which is simulated as ``raw``.
         rtt: Round-trip times without queueing; flows are spread over them.
         bulk: Bulk TCP flows in each direction.
         transport: The TCP variant; ``cubic`` is Linux's.
@@ -86,7 +86,7 @@ class Link:
     down: str = ""
     up: str = ""
     margin: float | None = None
-    framing: str = ""
+    framing: str | None = None
     rtt: tuple[str, ...] = ("20ms", "80ms")
     bulk: int = 8
     transport: str = "cubic"
@@ -98,7 +98,7 @@ class Link:
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
-            if not (name == "margin" and self.margin is None):
+            if not (name in ("margin", "framing") and getattr(self, name) is None):
                 kind.check(name, getattr(self, name), "a link")
         for name in ("calls", "games"):
             if (count := getattr(self, name)) < 0:
@@ -112,7 +112,7 @@ class Link:
                 bits_per_second(text, name)
         for each in self.hostile:
             bits_per_second(each, "hostile")
-        if self.framing:
+        if self.framing is not None:
             object.__setattr__(self, "framing", _framing(self.framing))
         if self.margin is not None and not 0 <= self.margin <= 50:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
@@ -141,13 +141,13 @@ class Link:
 
     @property
     def may_have_cells(self) -> bool:
-        """Whether a line of these rates, of which no framing is known, may carry ATM cells.
+        """Whether a line of these rates, whose framing is not known, may carry ATM cells.
 
         ADSL2+ has 24 Mb/s down at most (ITU-T G.992.5), SHDSL 5.7 Mb/s each way (G.991.2).
         """
         most = {"down": 25e6, "up": 6e6, "": 6e6}
         slow = (bits_per_second(rate) <= most[way] for way, rate in self.ways.items())
-        return not self.framing and all(slow)
+        return self.framing is None and all(slow)
 
     @property
     def title(self) -> str:
@@ -192,7 +192,7 @@ _LINES = {
 def _framing(text: str) -> str:
     """A framing as ``tc cake`` has it; empty for ``raw``: as the interface counts packets."""
     words = re.split("[ ,]+", text.strip(" ,"))
-    if words == ["raw"]:
+    if words in (["raw"], [""]):
         return ""
     if "raw" in words:
         raise InputError(
@@ -491,7 +491,7 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
         ),
     ]
     needs = {
-        what: needed(kind, link.framing)
+        what: needed(kind, link.framing or "")
         for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
         if count
     }

@@ -79,7 +79,7 @@ def fitted(link: Link, box: str) -> Link:
 def simulated(name: str, link: Link, way: str, box: str) -> dict[str, Any]:
     """The scenario's settings for a discipline in a direction, with its shaper's."""
     rate, framing = shaper(name, link, way, box)
-    changed = {} if framing == link.framing else {"rate": rate, "framing": framing}
+    changed = {} if framing == (link.framing or "") else {"rate": rate, "framing": framing}
     bottleneck = len(link.rtt)
     told = settings(name, box, rate) | {
         f"link.{bottleneck}.{key}": value for key, value in changed.items()
@@ -99,7 +99,7 @@ def shaper(name: str, link: Link, way: str, box: str) -> tuple[str, str]:
         overhead, mpu, cells = _core.framing(link.framing)
         if cells == "ptm":
             return link.shaped(way, 64 / 65), f"overhead {overhead} mpu {mpu}"
-    return link.shaped(way), link.framing
+    return link.shaped(way), link.framing or ""
 
 
 def _kernel(box: str) -> bool:
@@ -329,7 +329,7 @@ def _sized(link: Link, interface: str) -> tuple[int, int, str]:
 
     A table counts from the interface's packets on (tc-stab(8), "Typical overheads").
     """
-    overhead, mpu, cells = _core.framing(link.framing)
+    overhead, mpu, cells = _core.framing(link.framing or "raw")
     return overhead - (HEADER if _has_header(interface) else 0), mpu, cells
 
 
