@@ -135,7 +135,9 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError("the file is not UTF-8 text", file=str(path), **where) from error
+        raise InputError(
+            "the file is not UTF-8 text", file=str(path), hint=of_capture(path), **where
+        ) from error
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if number else str(error)
@@ -145,6 +147,16 @@ def read_text(path: Path, hint: str | None = _LISTED, **where: Any) -> str:
             hint=_meant(path) if hint == _LISTED else hint,
             **where,
         ) from error
+
+
+def of_capture(path: Path) -> str | None:
+    """The hint for a packet capture where another file is needed; None for other files."""
+    if not path.name.lower().endswith((".pcap", ".pcapng")):
+        return None
+    return (
+        f"a packet capture: `bluewater trace {path}` describes it, and [[traffic]] with "
+        f'transport = "trace" and file = "{path}" plays it'
+    )
 
 
 def _meant(path: Path) -> str:

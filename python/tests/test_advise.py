@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 from csv import DictReader
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from bluewater.study.advice.advise import (
     rank,
     reasons,
     scenario,
+    unmet,
 )
 from bluewater.study.advice.boxes import (
     BOXES,
@@ -37,6 +40,7 @@ from bluewater.study.advice.boxes import (
     candidates,
     commands,
     fitted,
+    lengths,
     settings,
     simulated,
 )
@@ -134,6 +138,44 @@ def test_as_good_is_what_the_seeds_show_to_be_within_the_margin() -> None:
     assert not told.undecided
 
 
+def test_what_calls_lack_is_said_of_the_first_and_of_all() -> None:
+    """The best row of a table lost a seventh of the calls, which only a cell of it said."""
+    link = Link(down="8mbit", up="800kbit")
+    good, lossy, late = (
+        [Measured(1e6, 1.0, delay, loss, worth)] * 2
+        for delay, loss, worth in ((0.01, 0.0, 0), (0.02, 0.139, 2), (0.3, 0.0, 1))
+    )
+    ways = dict(zip(("down", "up"), rank({"cake": good}, {"cake": lossy}), strict=True))
+    said = unmet(ways, link)
+    assert "a loss below 1 % and waits of at most 150 ms" in said
+    assert "up, cake loses 13.9 % of them, and 99 % wait at most 20 ms" in said
+    assert "down" not in said
+    assert said.endswith("no candidate meets that")
+    both = rank(
+        {"cake": lossy, "pie": good, "sfq": late}, {"cake": lossy, "pie": good, "sfq": good}
+    )
+    assert unmet(dict(zip(("down", "up"), both, strict=True)), link).endswith("pie would do")
+    assert unmet({"": ranked_of({"cake": good})}, link) == ""
+    assert unmet({"": ranked_of({"cake": lossy})}, Link(calls=0, games=0)) == ""
+
+
+def test_what_calls_lack_is_on_the_first_screen(tmp_path: Path) -> None:
+    wish = ["advise", "--down", "8mbit", "--up", "800kbit", "--box", "openwrt", "--duration", "4s",
+            "--reps", "2", "--out", str(tmp_path)]  # fmt: skip
+    found = CliRunner().invoke(app, wish)
+    lines = [line for line in found.stdout.splitlines() if line]
+    advice = next(place for place, line in enumerate(lines) if line.startswith("Advice:"))
+    assert lines[advice + 1].startswith("But calls and games need")
+    heads = ["What to type on a line without ATM cells:",
+             "What to type on ADSL, or if you do not know the line:"]  # fmt: skip
+    assert [line for line in lines if line.startswith("What to type")] == heads
+    assert "ADSL and some SHDSL lines carry ATM cells" in found.stderr
+    told = json.loads(CliRunner().invoke(app, [*wish, "--json"]).stdout)
+    assert told["unmet"].startswith("calls and games need")
+    assert "conservative" in " ".join(told["commands_if_atm"])
+    assert "conservative" not in " ".join(told["commands"])
+
+
 def test_what_dominates_is_worth_more() -> None:
     link = LINKS["home"]
     assert measured(2.0, 1.0, 0).dominates(measured(1.0, 1.0, 0))
@@ -217,6 +259,7 @@ def test_what_is_typed_makes_the_queue_that_was_tried() -> None:
     uci = " ".join(commands("cake", home, "openwrt"))
     assert "script='layer_cake.qos'" in uci
     assert f"eqdisc_opts='nat memlimit {memory}'" in uci
+    assert f"iqdisc_opts='nat ingress memlimit {memory}'" in uci
     for name, qdisc in (("fq-codel", "fq_codel"), ("droptail", "pfifo")):
         uci = " ".join(commands(name, home, "openwrt"))
         assert f"qdisc='{qdisc}'" in uci
@@ -248,14 +291,74 @@ def test_tc_takes_what_is_typed() -> None:
 
 
 def test_buffers_and_rates_that_tc_does_not_take_are_not_typed() -> None:
-    """Between RED's thresholds there is room for less than 2^28 bytes, in CAKE's limit for 2^32."""
-    for name, most in (("red", 886_510), ("cake", 1_418_417)):
+    """A kernel cuts SFQ's limit to 127 packets in each of 128 flows, and says nothing."""
+    for name, most in (
+        ("sfq", 16_256), ("choke", 131_071), ("red", 295_503), ("fq-codel", 709_208),
+        ("fq-pie", 1_418_417), ("cake", 1_418_417), ("dualpi2", 1_418_417),
+    ):  # fmt: skip
         assert commands(name, Link(buffer=f"{most}p"))[-1].startswith("tc qdisc add")
         (said,) = commands(name, Link(buffer=f"{most + 1}p"))
         assert said == f"# tc's {name} takes a buffer of {most} packets at most"
     assert commands("cake", Link(up="9mbit", buffer="5000MB"), "openwrt")[0].startswith("#")
     assert "rate 1400bit" in commands("pie", Link(rate="1400bit", margin=0))[2]
     assert "upload='1'" in " ".join(commands("cake", Link(up="400bit"), "openwrt"))
+
+
+def test_red_s_thresholds_have_the_bits_that_the_kernel_has() -> None:
+    """The kernel adds the weight's four bits to a threshold's, and takes less than 32."""
+    words = commands("red", Link(buffer="295503p"))[-1].split()
+    assert int(words[words.index("max") + 1]).bit_length() + 4 < 32
+    assert (3 * (295_504 * 1514) // 10).bit_length() + 4 == 32
+
+
+@pytest.mark.parametrize("name", ["fq-codel", "fq-pie"])
+def test_the_memory_that_a_buffer_takes_is_allowed(name: str) -> None:
+    """By themselves they keep to 32 MiB: of a buffer of 30,000 packets 11,000 had room."""
+    big = commands(name, Link(buffer="30000p"))[-1]
+    assert "limit 30000 memory_limit 90840000" in big
+    assert "memory_limit" not in commands(name, Link(buffer="10000p"))[-1]
+
+
+def test_openwrt_s_fq_codel_gets_its_memory() -> None:
+    """By itself it keeps to 4 MiB there."""
+    home = Link(down="50mbit", up="10mbit")
+    big = uci(commands("fq-codel", replace(home, buffer="2000p"), "openwrt", "wan"))
+    assert (big["iqdisc_opts"], big["eqdisc_opts"]) == ("memory_limit 6056000",) * 2
+    usual = uci(commands("fq-codel", home, "openwrt", "wan"))
+    assert (usual["iqdisc_opts"], usual["eqdisc_opts"]) == ("", "")
+
+
+def test_a_section_keeps_nothing_of_the_discipline_before() -> None:
+    """CAKE's options stayed in the router's section, and its FQ-CoDel refused them."""
+    framed = Link(down="8mbit", up="1mbit", framing="overhead 44 atm", buffer="3000p")
+    plain = Link(down="8mbit", up="1mbit")
+    sections = {
+        (name, link.framing): uci(commands(name, link, "openwrt", "wan"))
+        for name in candidates("openwrt")
+        for link in (framed, plain)
+    }
+    # Of a limit that the scripts give to no CAKE, and of tins that they give to CAKE alone, they
+    # read nothing elsewhere; overhead and tcMPU count with a linklayer alone.
+    alone = {"ilimit", "elimit", "ingress_ecn", "egress_ecn", "squash_dscp", "squash_ingress",
+             "linklayer_advanced", "overhead", "tcMPU"}  # fmt: skip
+    keys = [{*section} - alone for section in sections.values()]
+    assert all(each == keys[0] for each in keys)
+    assert sections["cake", framed.framing]["linklayer"] == "none"
+
+
+def test_a_discipline_that_the_box_cannot_have_is_no_candidate(tmp_path: Path) -> None:
+    """The first of the table was one for which there was nothing to type."""
+    wish: dict[str, Any] = {"reps": 2, "duration": "300ms", "progress": False, "out": tmp_path}
+    big = bluewater.advise(rate="5mbit", rtt=("10ms",), bulk=1, buffer="20000p", **wish)
+    assert {*candidates("linux")} - {each.name for each in big.ranked} == {"sfq"}
+    small = ["--rate", "5mbit", "--rtt", "10ms", "--bulk", "1", "--buffer", "20p", "--reps", "2"]
+    found = CliRunner().invoke(
+        app, ["advise", *small, "--duration", "300ms", "--out", str(tmp_path)]
+    )
+    assert "choke" not in found.stdout
+    assert "choke is no candidate: tc's choke needs a buffer of 46" in " ".join(
+        found.stderr.split()
+    )
 
 
 def advised(link: Link, tmp_path: Path, duration: str = "3s") -> tuple[Ranked, ...]:
@@ -435,13 +538,51 @@ def test_framing_counts_from_the_ip_packet_on() -> None:
     assert [each["rate"] for each in framed[1:]] == ["80000bit", "65280bit", "1mbit"]
     plain = scenario(Link(), "9s", "3s")["traffic"]
     assert [each["packet"] for each in plain] == ["1514B", "214B", "150B"]
-    for name, overhead in (("wan", 18 - 14), ("pppoe-wan", 18), ("ppp0", 18)):
+    for name, overhead in (
+        ("wan", 18 - 14), ("tap0", 18 - 14), ("pppoe-wan", 18), ("ppp0", 18), ("wwan0", 18),
+        ("wg0", 18), ("tun0", 18), ("3g-wan", 18), ("l2tp-vpn", 18), ("rmnet0", 18),
+    ):  # fmt: skip
         link = Link(down="9mbit", up="9mbit", framing="docsis")
         assert uci(commands("fq-codel", link, "openwrt", name))["overhead"] == str(overhead)
         shapers = [line for line in commands("fq-codel", link, "linux", name) if "stab" in line]
         assert [f"stab overhead {overhead} mpu 64" in line for line in shapers] == [True, True]
         for box in ("openwrt", "linux"):
             assert "docsis" in " ".join(commands("cake", link, box, name))
+
+
+@pytest.mark.parametrize(
+    ("interface", "told"),
+    [
+        ("eth0", ["overhead 26 is for packets with an Ethernet header", "link/ether", "type 40"]),
+        ("wwan0", ["overhead 40 is for packets without an Ethernet header", "type 26"]),
+        ("wg0", ["overhead 40", "the tunnel's headers below it", "shape the provider's interface"]),
+    ],
+)
+def test_what_is_supposed_of_packets_lengths_is_said(interface: str, told: list[str]) -> None:
+    """The name of an interface only suggests its kind, which its kernel knows."""
+    link = Link(down="8mbit", up="1mbit", framing="pppoe-llcsnap")
+    for box in ("linux", "openwrt"):
+        said = " ".join(lengths("fq-codel", link, box, interface))
+        assert [each for each in told if each not in said] == []
+        assert "ethtool -K DEVICE gro off gso off tso off" in said
+    assert not [*lengths("cake", link, "linux", "eth0")]  # from the IP packet on
+    assert not [*lengths("blue", link, "bluewater", interface)]
+
+
+def test_raw_counts_packets_as_their_interface_does() -> None:
+    """A table of sizes had an overhead of -14 bytes, and the simulation IP packets."""
+    assert Link(framing="raw") == Link(framing=" raw ") == Link(framing="")
+    slow = Link(down="8mbit", up="1mbit")
+    assert slow.may_have_cells
+    assert not replace(slow, framing="raw").may_have_cells  # the line is known
+    assert simulated("fq-codel", slow, "up", "linux") == simulated(
+        "fq-codel", replace(slow, framing="raw"), "up", "linux"
+    )
+    for name in candidates("linux"):
+        assert "stab" not in " ".join(commands(name, Link(framing="raw")))
+    with pytest.raises(InputError, match="stands alone") as raised:
+        Link(framing="overhead 44 raw")
+    assert raised.value.hint == "leave raw out: overhead 44"
 
 
 HOWTO = Path(__file__).parents[2] / "docs/howto.md"
@@ -523,7 +664,7 @@ def test_ptm_comes_off_the_rate_where_only_cake_can_count_it(name: str) -> None:
         told = simulated(name, link, way, "linux")
         lines = [line for line in commands(name, link, "linux") if "tc " in line]
         if name == "cake":
-            assert told == settings(name, "linux", link.shaped(way))
+            assert not any(key.startswith("link.") for key in told)
             assert any("bandwidth 10000kbit" in line and "pppoe-ptm" in line for line in lines)
             continue
         assert told["link.2.rate"] == f"{kbit_}kbit"
@@ -554,26 +695,30 @@ def test_no_queue_forms_in_a_vdsl_modem_behind_the_box() -> None:
     assert there["delay_p99_s"] < 0.002 < here["delay_p99_s"]
 
 
-def behind_a_modem(
-    link: Link, name: str, way: str, time: tuple[str, str], seed: int
-) -> tuple[Measured, float]:
-    """Users behind a box as typed and a modem at the line's rate; the modem's delay (99 %), s."""
+def typed(link: Link, name: str, way: str) -> tuple[str, str]:
+    """The rate and the framing that a router's section has; empty without."""
     section = uci(commands(name, link, "openwrt", "wan"))
     egress = way == "up"
     rate = f"{section['upload' if egress else 'download']}kbit"
     if name == "cake":
         options = section["eqdisc_opts" if egress else "iqdisc_opts"]
-        framing = options.partition("memlimit")[2].partition(" ")[2].partition(" ")[2]
-    elif "overhead" in section:
-        atm = " atm" if section["linklayer"] == "atm" else ""
-        framing = f"overhead {int(section['overhead']) + 14}{atm} mpu {section['tcMPU']}"
-    else:
-        framing = ""
+        return rate, options.partition("memlimit ")[2].partition(" ")[2]
+    if section["linklayer"] == "none":
+        return rate, ""
+    atm = " atm" if section["linklayer"] == "atm" else ""
+    return rate, f"overhead {int(section['overhead']) + 14}{atm} mpu {section['tcMPU']}"
+
+
+def behind_a_modem(
+    link: Link, name: str, way: str, time: tuple[str, str], seed: int
+) -> tuple[Measured, float]:
+    """Users behind a box as typed and a modem at the line's rate; the modem's delay (99 %), s."""
+    rate, framing = typed(link, name, way)
     made = scenario(link, *time, link.ways[way])
     *before, line, last = made["link"]
     box = line | {"rate": rate} | ({"framing": framing} if framing else {})
     made["link"] = [*before, box, line | {"from": "S", "to": "M"}, last | {"from": "M"}]
-    told = settings(name, "openwrt", rate)
+    told = simulated(name, link, way, "openwrt")
     queue = {"aqm": told["queue.0.aqm"], "params": told.get("queue.0.params", {})}
     made["queue"] = [
         {"link": "R->S", "buffer": link.buffer, **queue},
@@ -604,6 +749,96 @@ def test_the_typed_rates_give_what_was_promised(home: str, tmp_path: Path) -> No
         assert throughput == pytest.approx(promised.throughput, rel=0.1), (name, way)
         a_packet = 12_000 / bits_per_second(link.ways[way])
         assert max(delay for _, delay in both) < 0.002 + 2 * a_packet, (name, way)
+
+
+def on_the_line(
+    link: Link, name: str, way: str, line: str, params: dict[str, Any] | None = None
+) -> tuple[float, float]:
+    """What typed commands give on a line of another framing.
+
+    The delay (99 %) in the modem, or at the provider, s; the bulk flows' goodput, bit/s.
+    """
+    rate, framing = typed(link, name, way)
+    made = scenario(replace(link, framing=line), "24s", "8s", link.ways[way])
+    *before, whole, last = made["link"]
+    box = whole | {"rate": rate, "framing": framing or "overhead 14"}  # a frame, as at wan
+    first, second = (box, whole) if way == "up" else (whole, box)
+    made["link"] = [*before, first, second | {"from": "S", "to": "M"}, last | {"from": "M"}]
+    here, there = ("R->S", "S->M") if way == "up" else ("S->M", "R->S")
+    told = simulated(name, link, way, "openwrt")
+    queue = {"aqm": name, "params": told.get("queue.0.params", {}) | (params or {})}
+    made["queue"] = [
+        {"link": here, "buffer": link.buffer, **queue},
+        {"link": there, "aqm": "droptail", "buffer": "1000p"},
+    ]
+    found = bluewater.run(made)
+    _, other = found.queues.to_dicts()
+    bulk = found.flows.filter(found.flows["group"] == "bulk")
+    return other["delay_p99_s"], float(bulk["goodput_bps"].sum())
+
+
+@pytest.mark.parametrize(
+    "rates", [("8mbit", "800kbit"), ("16mbit", "1mbit"), ("24mbit", "3300kbit"), ("4mbit", "4mbit")]
+)
+@pytest.mark.parametrize("name", ["fq-codel", "cake"])
+def test_without_a_framing_commands_are_there_for_lines_with_cells(
+    rates: tuple[str, str], name: str
+) -> None:
+    """Those without overfill ADSL; those with hold on each line that may be there."""
+    link = Link(down=rates[0], up=rates[1], rtt=("30ms",), bulk=3, calls=1, games=0)
+    assert link.may_have_cells
+    safe = replace(link, framing="conservative")
+    for way in link.ways:
+        a_packet = 12_000 / bits_per_second(link.ways[way])
+        overfilled, _ = on_the_line(link, name, way, "pppoe-llcsnap")
+        assert overfilled > 0.1
+        if (name, link.ways[way]) == ("fq-codel", "800kbit"):
+            told = re.search(r"a 99th percentile of ([\d.]+) s in the modem", HOWTO.read_text())
+            assert told
+            assert overfilled == pytest.approx(float(told[1]), rel=0.02)
+        _, most = on_the_line(link, name, way, "ethernet")
+        for line in ("pppoe-llcsnap", "pppoa-vcmux", "bridged-llcsnap", "pppoe-ptm", "ethernet"):
+            delay, bulk = on_the_line(safe, name, way, line)
+            assert delay < (0.002 if way == "up" else 0.005) + 5 * a_packet, (way, line)
+            assert bulk > 0.75 * most, (way, line)
+
+
+def test_lines_without_cells_have_one_set_of_commands() -> None:
+    none = [
+        Link(down="50mbit", up="10mbit"), Link(down="30mbit", up="2mbit"), Link("50mbit"),
+        Link(down="8mbit", up="800kbit", framing="docsis"), Link(down="20mbit", up="10mbit"),
+    ]  # fmt: skip
+    assert not any(link.may_have_cells for link in none)
+    assert all(
+        link.may_have_cells for link in (Link("1mbit"), Link(up="1mbit"), Link(down="8mbit"))
+    )
+
+
+def test_cake_on_the_way_down_counts_what_it_drops() -> None:
+    """Without `ingress` the flows of a slow line, without ECN, filled the provider's queue."""
+    link = Link(down="8mbit", rtt=("40ms",), bulk=32, calls=1, games=0, ecn=False,
+                framing="pppoe-llcsnap")  # fmt: skip
+    for box in ("linux", "openwrt", "bluewater"):
+        both = replace(link, up="1mbit")
+        down, up = (
+            simulated("cake", both, way, box).get("queue.0.params") for way in ("down", "up")
+        )
+        assert (down, up) == ({"ingress": True}, None)
+    shaped = [line for line in commands("cake", both, "linux") if "cake" in line]
+    assert [" ingress " in line for line in shaped] == [True, False]
+    assert (
+        "--aqm cake --param ingress=true --up-aqm cake" in commands("cake", both, "bluewater")[-1]
+    )
+    with_it, least = on_the_line(link, "cake", "down", "pppoe-llcsnap")
+    without, most = on_the_line(link, "cake", "down", "pppoe-llcsnap", {"ingress": False})
+    page = (HOWTO.parent / "last-mile.md").read_text()
+    told = re.search(
+        r"of ([\d.]+) s at the provider without it, and of ([\d.]+) s with it. That costs (\d+) %",
+        page,
+    )
+    assert told
+    measured_ = (without, with_it, 100 * (1 - least / most))
+    assert measured_ == pytest.approx([float(each) for each in told.groups()], rel=0.03)
 
 
 def test_incoming_packets_keep_cake_s_tins_on_openwrt() -> None:
@@ -654,6 +889,8 @@ def test_tc_understands_what_a_home_types(home: str) -> None:
     """In a network namespace of its own; kernels without a discipline or ifb say so."""
     down, up, framing = HOMES[home]
     link = Link(down=down, up=up, framing=framing)
+    if home == "office":
+        link = replace(link, buffer="15000p")  # with limits of memory
     for name in candidates("linux-before-6.17"):
         lines = commands(name, link, "linux", "veth0")
         script = "\n".join(["ip link add veth0 type veth peer name veth1", *lines])

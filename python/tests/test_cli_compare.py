@@ -53,6 +53,10 @@ def test_a_picture_for_a_paper_says_of_which_seed_it_is(cli: Cli, tmp_path: Path
         found = cli("compare", "red", "blue", "pie", *link, *more, "--picture", str(picture))
         assert found.exit_code == 0
         assert said in picture.read_text()
+        assert "inches high" not in found.stderr
+    many = ["red", "blue", "pie", "codel", "sfb", "drr", "sfq", "gsp"]
+    found = cli("compare", *many, *link, "--picture", str(tmp_path / "many.png"))
+    assert re.search(r"picture is 9\.\d inches high", found.stderr)
 
 
 SMALL = ["--rate", "5mbit", "--flows", "5", "--duration", "6s"]

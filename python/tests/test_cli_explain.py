@@ -72,3 +72,18 @@ def test_explain_says_what_the_advice_needs(cli: Cli, arguments: list[str], says
     found = cli("explain", *arguments, keep_out=False)
     assert found.exit_code == 2
     assert says in found.stderr
+
+
+def test_a_class_is_explained_by_the_name_that_compare_takes(cli: Cli, tmp_path: Path) -> None:
+    """The name of the file and class alone was no discipline."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from bluewater.aqm import Aqm\n"
+        "class Mine(Aqm):\n"
+        '    """Signals nothing."""\n'
+        "    def on_arrival(self, now, packet, queue):\n"
+        "        return None\n"
+    )
+    for name in (f"{file}:Mine", f"python:{file}:Mine"):
+        found = cli("explain", name, keep_out=False)
+        assert (found.exit_code, "Signals nothing." in found.stdout) == (0, True)

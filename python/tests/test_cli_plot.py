@@ -8,12 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import SWEEP, Cli
+from test_cli_sweep import THREE
 
 import bluewater
-from bluewater.plots.draw import draw
+from bluewater.errors import InputError
+from bluewater.plots.draw import Picture, draw
 from bluewater.plots.log import panels as log_panels
 from bluewater.plots.log import read_log
-from bluewater.plots.run import TIME, figure, panels
+from bluewater.plots.run import TIME, figure, fitting, panels
 
 _LOG = """\
 {"log": "bluewater-gateway", "format": 1, "queues": [
@@ -258,7 +260,54 @@ def test_signals_have_their_units(tiny: Path) -> None:
     assert labels["B->A: sojourn"] == "sojourn: delay of the last packet at the head (ms)"
     assert labels["A->B: p_a"] == "p_a: probability with spacing, next packet (0 … 1)"
     assert labels["A->B: avg"].startswith("avg: average queue length, ")
-    assert labels["A->B: avg"].endswith(" (packets or bytes)")
+    assert labels["A->B: avg"].endswith(" (packets)")
+
+
+@pytest.fixture(scope="module")
+def three() -> bluewater.Result:
+    return bluewater.run(f'{THREE}measure = {{ interval = "50ms" }}\n')
+
+
+@pytest.mark.parametrize("size", ["column", "page"])
+def test_a_picture_fits_a_paper(three: bluewater.Result, size: str) -> None:
+    """That of three queues was 18 inches high in a column."""
+    for queue in (None, "a->r", "r->s", "s->b"):
+        made = bluewater.plot(three, size=size, queue=queue)
+        assert isinstance(made, Picture)
+        assert made.fits
+        assert made.get_figheight() < 9.2
+        told = [each.get_text() for each in made.texts]
+        assert told == ([] if queue in ("a->r", "s->b") else ["Constant: max_p = 0.1 at r->s"])
+    whole, some = panels(three), panels(three, "r->s")
+    assert len(fitting(whole, "column")) == 7 < len(whole)
+    assert fitting(whole, None) == whole
+    assert [each.title for each in some] == [
+        each.title for each in whole if each.title.startswith("r->s")
+    ]
+    with pytest.raises(InputError, match="unknown queue 'r-s'") as raised:
+        panels(three, "r-s")
+    assert raised.value.hint == "did you mean 'r->s'?"
+
+
+def test_plot_says_what_a_column_has_no_room_for(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "three.toml"
+    file.write_text(f'{THREE}measure = {{ interval = "50ms" }}\n')
+    folder = cli("run", str(file)).stderr.split()[-1]
+    wish = ["plot", folder, "--out", str(tmp_path / "fig.pdf"), "--size", "column"]
+    whole = cli(*wish, keep_out=False)
+    assert "--queue draws one of a->r, r->s, s->b" in whole.stderr
+    assert "no room for s->b: codel" in whole.stderr
+    assert cli(*wish, "--queue", "s->b", keep_out=False).stderr == ""
+    log = tmp_path / "run.log"
+    log.write_text(_LOG)
+    refused = cli("plot", str(log), "--queue", "up", keep_out=False)
+    assert (refused.exit_code, "both ways in each panel" in refused.stderr) == (2, True)
+
+
+def test_a_signal_has_the_unit_of_its_mode(three: bluewater.Result) -> None:
+    """It was "packets or bytes" where the scenario says which."""
+    labels = {each.title: each.y.label.replace("\n", " ") for each in panels(three)}
+    assert labels["r->s: avg"].endswith(" (bytes)")
 
 
 def test_plot_takes_the_newest_run(

@@ -35,6 +35,49 @@ def test_hosts_are_no_obstacle_to_a_comparison(tmp_path: Path) -> None:
     assert found.runs.height == 2
 
 
+THREE = """\
+duration = "2s"
+link = [
+    { from = "a", to = "r", rate = "20mbit", delay = "5ms" },
+    { from = "r", to = "s", rate = "10mbit", delay = "5ms" },
+    { from = "s", to = "b", rate = "8mbit", delay = "5ms" },
+]
+queue = [
+    { link = "a->r", aqm = "droptail", buffer = "100p" },
+    { link = "r->s", aqm = "red", buffer = "100p", params = { mode = "bytes" } },
+    { link = "s->b", aqm = "codel", buffer = "100kB" },
+]
+traffic = [{ flows = 4, transport = "cubic", from = ["a"], to = ["b"], start = "0s..1s" }]
+"""
+"""A scenario with three queues, the last of which is the bottleneck."""
+
+
+def test_the_queue_of_a_table_is_named_and_can_be_chosen(cli: Cli, tmp_path: Path) -> None:
+    """The table had the first queue's loss of 0 %, and did not say so."""
+    file = tmp_path / "three.toml"
+    file.write_text(THREE)
+    wish = ["sweep", str(file), "--reps", "2"]
+    first = cli(*wish)
+    assert "the table is of a->r, the first queue; --queue has r->s, s->b" in first.stderr
+    last = cli(*wish, "--queue", "s->b", "--table", str(tmp_path / "last.csv"))
+    assert "the table is of" not in last.stderr
+    found = bluewater.sweep(file, reps=2, out=cli.out, progress=False)
+    for run, of in zip(found.at("s->b").runs.to_dicts(), found.results(), strict=True):
+        own = of[1].queues.to_dicts()[2]
+        assert {key: run[key] for key in own} == own
+        assert run["seed"] == of[0]["seed"]
+    assert all(found.at("s->b").runs["loss"] > 0)
+    assert not any(found.runs["loss"])
+    assert found.at("a->r").runs.equals(found.runs)
+    assert "0.0" not in (tmp_path / "last.csv").read_text().splitlines()[1].split(",")[:2]
+    refused = cli(*wish, "--queue", "s-b")
+    assert refused.exit_code == 2
+    for told in ("unknown queue 's-b'", "at --queue", "did you mean 's->b'?"):
+        assert told in refused.stderr
+    file.write_text(TINY)
+    assert "the table is of" not in cli("sweep", str(file)).stderr
+
+
 def test_seeds_that_change_nothing_are_said(cli: Cli, tmp_path: Path) -> None:
     still = TINY.replace('"red"', '"droptail"').replace('"feng"', '"dumbbell"')
     still = still.replace('start = "0s..1s"\n', "")

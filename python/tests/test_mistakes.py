@@ -126,6 +126,8 @@ FILES: dict[str, str | bytes] = {
     "decimal.mahi": "1.0\n2.0\n",
     "packets.parquet": b"PAR1\xff",
     "other.log": '{"log": "of something else"}\n',
+    "some.pcapng": b"\n\r\r\n\x1c\0\0\0M<+\x1a\1\0\0\0" + b"\xff" * 8 + b"\x1c\0\0\0",
+    "some.pcap": b"\xd4\xc3\xb2\xa1\2\0\4\0" + b"\0" * 8 + b"\xff\xff\0\0\1\0\0\0",
 }
 """What lies in the folder."""
 
@@ -582,6 +584,36 @@ compare red --transport vegas | --transport | not built in
 compare red --transport quic | --transport | `quinn` or `noq`
 compare red --against http:3 | 'http' | did you mean `web`?
 advise --framing -100 | --framing = '-100' | -64 … 256
+advise --framing pppoe-llc | --framing = 'pppoe-llc' | did you mean pppoe-llcsnap?
+advise --framing PPPOE-PTM | 'PPPOE-PTM' | did you mean pppoe-ptm?
+advise --framing pppoe_ptm | 'pppoe_ptm' | did you mean pppoe-ptm?
+advise --framing 'pppoe-ptm vlan' | 'pppoe-ptm vlan' | ether-vlan
+advise --framing lte | 'lte' | leave the option out
+advise --framing atm44 | 'atm44' | overhead BYTES | presets are conservative
+advise --framing 'overhead 300' | 'overhead 300' | from -64 to 256
+advise --framing via-ethernet | 'via-ethernet' | from the IP packet on
+advise --framing 'raw overhead 8' | 'raw overhead 8' | stands alone | leave raw out: overhead 8
+advise --table | --table | `bluewater advise --help`
+explain own.py:Few | on_arrival(self, packet, queue) | def on_arrival(self, now, packet, queue):
+explain cubic | 'cubic' | a transport of [[traffic]] | `bluewater list`
+explain my.toml | 'my.toml' | a scenario | `bluewater run my.toml --dry-run`
+explain red:max_p=0.1 | 'red:max_p=0.1' | `bluewater explain red`
+run some.pcapng | some.pcapng | a packet capture | `bluewater trace some.pcapng`
+sweep some.pcap | some.pcap | a packet capture | `bluewater trace some.pcap`
+plot some.pcapng | some.pcapng | a packet capture | `bluewater trace some.pcapng`
+why some.pcapng 1 | some.pcapng | a packet capture | `bluewater trace some.pcapng`
+replay some.pcapng | some.pcapng | a packet capture | file = "some.pcapng"
+replay some.pcapng --aqm red | some.pcapng | a packet capture | file = "some.pcapng"
+compare some.pcapng | 'some.pcapng' | a packet capture | `bluewater trace some.pcapng`
+run my.toml --table t.csv | no option --table | did you mean --csv?
+run my.toml --picture x.png | no option --picture | `bluewater plot`
+run my.toml --size column | no option --size | `bluewater plot`
+run my.toml --reps 5 | no option --reps | `bluewater sweep FILE --reps 5`
+run my.toml --seeds 1-5 | no option --seeds | `bluewater sweep FILE --reps 5`
+run my.toml --jobs 2 | no option --jobs | --threads | `bluewater sweep FILE --reps 5`
+sweep my.toml --picture x.png | no option --picture | [[plot]] | `bluewater reproduce FILE`
+plot --picture x.png | no option --picture | did you mean --out?
+plot --table x.csv | no option --table | did you mean --out?
 cmpare red | error: no such command 'cmpare' | 'compare'
 bogus | error: no such command 'bogus' | --help` lists all
 """

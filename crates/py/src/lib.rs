@@ -109,7 +109,8 @@ mod _core {
 
     fn read_framing(text: &str) -> PyResult<aqm::Framing> {
         text.parse().map_err(|e: TextError| {
-            PyValueError::new_err(format!("framing {text:?}: not allowed; allowed: {}", e.allowed))
+            let allowed = format!("allowed: {}; {}", e.allowed, e.hint);
+            PyValueError::new_err(format!("framing {text:?}: not allowed; {allowed}"))
         })
     }
 

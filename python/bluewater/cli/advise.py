@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -16,14 +16,17 @@ from bluewater.errors import InputError
 from bluewater.lab import CORES, DEFAULT_OUT
 from bluewater.progress import notes
 from bluewater.results.overview import Column, Mean, Overview
-from bluewater.study.advice.advise import FULL, Link, reasons
+from bluewater.study.advice.advise import FULL, Link, reasons, unmet
 from bluewater.study.advice.boxes import (
     BOXES,
     LEFT_OUT,
     around,
     candidates,
+    cautious,
     check_interface,
     commands,
+    lengths,
+    refused,
     shaper,
 )
 from bluewater.study.comparison.delays import table as delay_table
@@ -75,9 +78,13 @@ def advise(
         ),
     ] = None,
     framing: Annotated[
-        str,
-        typer.Option(help="Framing, as `tc cake` writes it: pppoe-ptm, docsis, overhead 44 atm."),
-    ] = "",
+        str | None,
+        typer.Option(
+            help="Framing, as `tc cake` writes it: pppoe-ptm, docsis, overhead 44 atm; raw if "
+            "nothing is added.",
+            show_default="not known",
+        ),
+    ] = None,
     rtt: Annotated[
         list[str] | None,
         typer.Option(
@@ -148,37 +155,25 @@ def advise(
         pictures = advice.write(out_ / name)
     best = advice.ranked[0]
     why = {way: reasons(ranked, link, way) for way, ranked in advice.ways.items()}
-    lines = commands(best.name, link, box, interface)
-    first, undo = around(lines, link, box, interface)
+    lack = unmet(advice.ways, link)
+    typed = _typed(best.name, link, box, interface)
     _save(_overview(advice.ways, link), table)
     if json:
-        rows = [
-            {
-                **({"way": way} if way else {}),
-                "aqm": each.name,
-                "as_good": each.as_good,
-                "undecided": each.undecided,
-                **vars(each.means),
-            }
-            for way, ranked in advice.ways.items()
-            for each in ranked
-        ]
         told = [line for way in why.values() for line in way]
-        found = {"link": link.title, "ranked": rows, "reasons": told}
-        print_json(found | {"commands": lines, "before": first, "undo": undo})
+        found = {"link": link.title, "ranked": _rows(advice.ways), "reasons": told, "unmet": lack}
+        print_json(found | typed)
         return
     for way, ranked in advice.ways.items():
         show(_table(ranked, link, way))
     if unclear := sum(each.undecided for each in advice.ranked):
         note(f"note: {unclear} with ?: {reps} seeds cannot place them; try --reps {4 * reps}")
     out.print(f"\nAdvice: [bold]{best.name}[/bold]")
+    if lack:
+        out.print(f"[bold]But {lack}.[/bold]")
     for way, told in why.items():
         out.print(f"{way.capitalize()}{': ' if way else ''}{'; '.join(told)}.")
-    _listed("What to type", lines)
-    if undo:
-        _listed("To undo it", undo)
-        note(f"note: {first}")
-    for remark in _remarks(best.name, link, box):
+    _print_typed(**typed)
+    for remark in _remarks(best.name, link, box, interface):
         note(f"note: {remark}")
     measured_delays = delay_table(advice.results)
     if delays:
@@ -193,16 +188,67 @@ def advise(
         out.print(str(drawn.resolve()), soft_wrap=True)
 
 
+def _rows(ways: Mapping[str, Sequence[Ranked]]) -> list[dict[str, Any]]:
+    return [
+        {
+            **({"way": way} if way else {}),
+            "aqm": each.name,
+            "as_good": each.as_good,
+            "undecided": each.undecided,
+            **vars(each.means),
+        }
+        for way, ranked in ways.items()
+        for each in ranked
+    ]
+
+
 def _packets(link: Link, box: str, reps: int, duration: str) -> float:
     """About how many packets the candidates' runs send in all."""
     rate = sum(bits_per_second(link.shaped(way)) for way in link.ways)
     return rate / (8 * FULL) * seconds(duration, "duration") * reps * len(candidates(box))
 
 
-def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
-    """What to know of the candidates, and of the rates in the commands."""
+def _typed(name: str, link: Link, box: str, interface: str) -> dict[str, Any]:
+    """What to type, also if the line carries ATM cells; what to do before; how to undo it."""
+    lines = commands(name, link, box, interface)
+    cells = commands(name, cautious(link, box), box, interface)
+    before, undo = around(lines, link, box, interface)
+    cells = [] if cells == lines else cells
+    return {"commands": lines, "commands_if_atm": cells, "before": before, "undo": undo}
+
+
+def _print_typed(
+    commands: Sequence[str], commands_if_atm: Sequence[str], before: str, undo: Sequence[str]
+) -> None:
+    if commands_if_atm:
+        _listed("What to type on a line without ATM cells", commands)
+        _listed("What to type on ADSL, or if you do not know the line", commands_if_atm)
+    else:
+        _listed("What to type", commands)
+    if undo:
+        _listed("To undo it", undo)
+        note(f"note: {before}")
+
+
+_CELLS = (
+    "ADSL and some SHDSL lines carry ATM cells, in which 1500 bytes take 1749, and 40 take 106. "
+    "This is such a line if the modem's page says ADSL or ATM, or has a VPI. The commands for it "
+    "hold on all lines; without cells they cost 13 % of the rate. With --framing there is one "
+    "answer, which is simulated: conservative for ADSL, pppoe-ptm for VDSL, docsis for cable, "
+    "ethernet for fibre, raw if nothing is added"
+)
+
+
+def _remarks(name: str, link: Link, box: str, interface: str) -> Iterator[str]:
+    """What to know of the candidates, and of rates and lengths in the commands."""
+    if (safe := cautious(link, box)) != link:
+        yield _CELLS
+    yield from lengths(name, safe, box, interface)
     if box == "bluewater":
         yield from (f"{left} is no candidate: it {why}" for left, why in LEFT_OUT.items())
+    for each in candidates(box):
+        if why := refused(each, link, box):
+            yield f"{each} is no candidate: {why}"
     below = [
         f"{link.shaped(way)} of {rate} {way}".rstrip()
         for way, rate in link.ways.items()
@@ -213,7 +259,7 @@ def _remarks(name: str, link: Link, box: str) -> Iterator[str]:
             f"the commands shape below the link's rate ({', '.join(below)}), so that packets wait "
             "here and not in a modem; without a modem use --margin 0"
         )
-    if any(shaper(name, link, way, box)[1] != link.framing for way in link.ways):
+    if any(shaper(name, link, way, box)[1] != (link.framing or "") for way in link.ways):
         yield (
             f"the shaper of {name} cannot count PTM's 65 bytes for 64, so the commands give it "
             "64/65 of the rate"

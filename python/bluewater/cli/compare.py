@@ -308,6 +308,9 @@ def _draw(
         panels, width = side_by_side(first, 1) if size == "column" else side_by_side(first)
         figure = draw(title, "trace", TIME, panels, width, "none", told, size, narrow=2)
         drawn = [panel for panel in panels if panel is not None]
+        if not figure.fits:
+            high = f"{figure.get_figheight():.1f}"
+            note(f"note: the picture is {high} inches high, too much for a page: name fewer")
         return save(figure, drawn, path)[0]
 
 

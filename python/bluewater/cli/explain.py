@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from bluewater.lab import DEFAULT_OUT
 from bluewater.own import LANGUAGE
 from bluewater.own import entry as own_entry
 from bluewater.text import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _WITH_BINS = ("sfb", "sfred")
 """Queue disciplines with bins, for which `explain` advises on their number."""
@@ -36,7 +39,7 @@ def add(app: typer.Typer) -> None:
 )
 def explain(
     aqm: Annotated[
-        str, typer.Argument(help="A queue discipline, such as blue, or python:FILE:CLASS.")
+        str, typer.Argument(help="A queue discipline, such as blue, or a class: FILE.py:CLASS.")
     ],
     buffer: Annotated[
         str, typer.Option(help="Buffer for which its memory is counted: 100p or 200kB.")
@@ -66,7 +69,7 @@ def explain(
     catalog = _core.catalog()
     disciplines = {entry["name"]: entry for entry in catalog["aqms"]}
     entries = {entry["name"]: entry for entry in catalog["filters"]} | disciplines
-    if aqm.startswith(LANGUAGE):
+    if aqm.startswith(LANGUAGE) or ".py" in aqm:
         entries[aqm] = own_entry(aqm)
     if aqm not in entries:
         having = [
@@ -80,7 +83,7 @@ def explain(
                 allowed=", ".join(having),
                 hint=f"`bluewater explain {having[0]}` explains it",
             )
-        raise unknown("queue discipline", aqm, entries)
+        raise _no_discipline(aqm, entries)
     asked = (bins, nonresponsive, out_)
     if aqm not in _WITH_BINS and asked != (None, None, None):
         raise InputError(
@@ -114,6 +117,18 @@ def explain(
         _print_entry(entry, buffer)
     if bins is not None and (out_ is not None or not json):
         _draw(bins, (out_ or DEFAULT_OUT) / f"sfb-{bins}-bins", quiet=json)
+
+
+def _no_discipline(name: str, entries: Collection[str]) -> InputError:
+    """The error for a name of something else."""
+    error = unknown("queue discipline", name, entries)
+    if name.partition(":")[0] in entries:
+        error.hint = f"`bluewater explain {name.partition(':')[0]}` has its parameters"
+    elif name.endswith(".toml"):
+        error.hint = f"a scenario: `bluewater run {name} --dry-run` prints it with every default"
+    elif name in {each["name"] for each in _core.catalog()["transports"]}:
+        error.hint = f"`{name}` is a transport of [[traffic]]: `bluewater list` says what each is"
+    return error
 
 
 def _state(aqm: str, buffer: str) -> dict[str, int]:

@@ -40,8 +40,10 @@ class Command(TyperCommand):
                 )
             return super().parse_args(ctx, args)
         except _USAGE as error:
-            told = _mistyped(error, typed, {name for each in self.params for name in each.opts})
+            options = {name for each in self.params for name in each.opts}
+            told = _mistyped(error, typed, options, ctx.info_name)
             if told is None:
+                error.ctx = error.ctx or ctx
                 raise
             if "," in str(told.value):
                 told.hint = _several(ctx, told.key or "") or told.hint
@@ -82,11 +84,31 @@ _ELSEWHERE = {
     "output": "out", "outdir": "out", "threads": "jobs", "workers": "jobs", "cores": "jobs",
     "download": "down", "upload": "up", "overhead": "framing", "linklayer": "framing",
     "dev": "interface", "hostile": "against", "plot": "picture", "param": "set", "csv": "table",
+    "table": "csv",
 }  # fmt: skip
 """What other programs call options, or other commands of this one."""
 
 
-def _mistyped(error: Any, typed: dict[str, Any], options: set[str]) -> InputError | None:
+_SWEEP = "`bluewater sweep FILE --reps 5` runs several seeds side by side;"
+_BY_OTHERS = {
+    **{("run", option): _SWEEP for option in ("reps", "runs", "repeat", "seeds")},
+    ("run", "jobs"): f"--threads divides one run; {_SWEEP}",
+    **{
+        (command, option): hint
+        for option in ("picture", "plot", "size")
+        for command, hint in (
+            ("run", "`bluewater plot` draws the newest run, with --size for a paper;"),
+            ("sweep", "[[plot]] in the file and `bluewater reproduce FILE` draw pictures;"),
+        )
+    },
+    **{("plot", option): "did you mean --out?" for option in ("picture", "table", "csv")},
+}
+"""What another command does, or another option alone, for an option that a command lacks."""
+
+
+def _mistyped(
+    error: Any, typed: dict[str, Any], options: set[str], command: str | None
+) -> InputError | None:
     """An error of the command line in the words of all others; None if it says enough."""
     message = str(getattr(error, "message", "") or "")
     if name := getattr(error, "option_name", None) if "such option" in message else None:
@@ -96,6 +118,7 @@ def _mistyped(error: Any, typed: dict[str, Any], options: set[str]) -> InputErro
         hint = f"did you mean {' or '.join(bare[each] for each in near)}?" if near else None
         if not near and "set" in bare:
             hint = "keys of a scenario go with --set, as in --set network.rate=10mbit;"
+        hint = _BY_OTHERS.get((command or "", name.lstrip("-")), hint)
         return InputError(f"there is no option {name}", hint=hint)
     param = getattr(error, "param", None)
     if param and re.search(_NO_NUMBER, message):

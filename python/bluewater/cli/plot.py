@@ -46,13 +46,16 @@ def plot(
         ),
     ] = None,
     size: PictureSize = None,
+    queue: Annotated[
+        str | None, typer.Option(help="Draw one queue of a run, by its link: A->B.")
+    ] = None,
 ) -> None:
     """Plot queue length, drops, marks and signals of a run or a gateway over time.
 
     Writes a PNG and the points as CSV; prints their paths. A run that kept no series is simulated
     again with one. With `control = true` under [measure] there are also the window and rate of each
     flow, orange behind phases that send more than is known to fit, blue behind those that send
-    less. For a paper: `--out figure.pdf --size column`.
+    less. For a paper: `--out figure.pdf --size column`. That has room for seven panels.
     """
     from bluewater.plots import log, run  # noqa: PLC0415
     from bluewater.plots.draw import draw  # noqa: PLC0415
@@ -75,14 +78,29 @@ def plot(
             "FILE` converts it",
         )
     if result.is_file():
+        if queue is not None:
+            raise InputError(
+                "a gateway's log has both ways in each panel",
+                key="queue",
+                value=queue,
+                hint="leave it out",
+            )
         found = log.read_log(result)
-        shown, stem = log.panels(found), result.with_suffix("")
+        whole, stem = log.panels(found), result.with_suffix("")
+        shown = run.fitting(whole, size)
         in_a_row = min(2, len(shown))
         figure = draw(found.title, "trace", run.TIME, shown, in_a_row, "none", size=size)
     else:
         made = lab.with_series(lab.load(result), note)
-        shown, stem = run.panels(made), result / "plot"
-        figure = run.figure(made, shown, size)
+        whole, stem = run.panels(made, queue), result / "plot"
+        shown = run.fitting(whole, size)
+        figure = run.figure(made, shown, size, queue)
+        names = made.queues["queue"].to_list()
+        if len(shown) < len(whole) and queue is None and len(names) > 1:
+            note(f"note: --queue draws one of {', '.join(names)}")
+    if len(shown) < len(whole):
+        left = ", ".join(panel.title for panel in whole[len(shown) :])
+        note(f"note: no room for {left}")
     if out_ is not None:
         stem = out_ / stem.name if out_.is_dir() else out_
     for path in save(figure, shown, stem):

@@ -21,7 +21,7 @@ from bluewater.files import check
 from bluewater.programs import is_recording
 from bluewater.results import remarks
 from bluewater.results.packets import Packets
-from bluewater.study.comparison.replay import LOST, RECORDED, on_length, on_recording
+from bluewater.study.comparison.replay import LOST, not_recorded, on_length, on_recording
 
 
 def add(app: typer.Typer) -> None:
@@ -76,7 +76,7 @@ def replay(
         except OSError as error:
             reason = f"cannot read the file: {error.strerror}"
         if reason:
-            raise InputError(reason, file=str(recording), hint=RECORDED)
+            raise InputError(reason, file=str(recording), hint=not_recorded(recording))
         become("replay", [str(recording)])
         return
     journal = None if to is None else Packets(to)

@@ -68,6 +68,10 @@ def sweep(
     shard: Part = None,
     share: Shared = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and list the runs.")] = False,
+    queue: Annotated[
+        str | None,
+        typer.Option(help="Show the numbers of this queue: A->B.", show_default="the first"),
+    ] = None,
     table: TableFile = None,
     out_: Out = DEFAULT_OUT,
     json: Json = False,
@@ -117,6 +121,7 @@ def sweep(
         return
     found = lab.carry_out(experiment, chosen, jobs, runs, on=on)
     if found.tables.entries:
+        found = found if queue is None else found.at(queue)
         _put(found, tasks, out_, file.stem, json)
         if table is not None:
             found.overview.write(table)
@@ -146,6 +151,9 @@ def _put(found: Sweep, tasks: Sequence[Task], out_: Path, name: str, json: bool)
         print_json(found.runs.to_dicts())
     else:
         show_overview(found.overview)
+    first, *others = found.queues or [""]
+    if others and not found.queue:
+        note(f"note: the table is of {first}, the first queue; --queue has {', '.join(others)}")
     for remark in found.remarks:
         note(f"note: {remark}")
     if folder.name != name:

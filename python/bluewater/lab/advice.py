@@ -13,7 +13,7 @@ from bluewater.lab.sweeps import carry_out
 from bluewater.results.store import Store
 from bluewater.study.advice.advise import Link, Measured, Ranked, rank
 from bluewater.study.advice.advise import scenario as scenario_for
-from bluewater.study.advice.boxes import candidates, fitted, simulated
+from bluewater.study.advice.boxes import candidates, fitted, refused, simulated
 from bluewater.study.execution.execute import HERE
 from bluewater.study.experiments.experiment import About, Experiment, Size
 from bluewater.study.scenarios.seeds import counted
@@ -105,8 +105,8 @@ def advise(
     if reps < 2:
         raise InputError("an interval needs two seeds", key="reps", value=reps, allowed="2 or more")
     seeds = counted(first_seed, reps, ("first_seed", "reps"))
-    names = candidates(box)
     chosen = fitted(with_fields(link or Link(), keys, "advise()"), box)
+    names = [name for name in candidates(box) if not refused(name, chosen, box)]
     if not seconds(duration, "duration"):
         raise InputError("not allowed", key="duration", value=duration, allowed="more than 0s")
     warmup = duration_text(seconds(duration, "duration") / 3)

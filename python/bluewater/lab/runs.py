@@ -183,9 +183,13 @@ def with_series(result: Result, told: Callable[[str], object] = lambda _: None) 
     return made
 
 
-@checked(result=_PICTURED, path=PATH, size=TEXT)
+@checked(result=_PICTURED, path=PATH, size=TEXT, queue=TEXT)
 def plot(
-    result: Result | Path | str, path: Path | str | None = None, *, size: str | None = None
+    result: Result | Path | str,
+    path: Path | str | None = None,
+    *,
+    size: str | None = None,
+    queue: str | None = None,
 ) -> Figure:
     """Draws queue lengths, drops, marks and signals of a run over time.
 
@@ -195,14 +199,16 @@ def plot(
         result: A run, or the folder of one.
         path: A file that ends in ``.png``, ``.svg``, ``.pdf`` or ``.pgf``; or a name without an
             ending, for PNG and the points as CSV.
-        size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title.
+        size: For a paper: ``column`` is 3.5 inches wide, ``page`` 7.16; without a title, and with
+            the first seven panels in a column.
+        queue: The queue to draw, by its link (``A->B``); by default all.
     """
     from bluewater.plots import run as plots  # noqa: PLC0415 - matplotlib takes long
     from bluewater.plots.files import save  # noqa: PLC0415
 
     found = with_series(load(result) if isinstance(result, Path | str) else result)
-    panels = plots.panels(found)
-    figure = plots.figure(found, panels, size)
+    panels = plots.fitting(plots.panels(found, queue), size)
+    figure = plots.figure(found, panels, size, queue)
     if path is not None:
         save(figure, panels, Path(path))
     return figure

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from bluewater.arguments import NAMES, NUMBER, NUMBERS, TEXT, Argument, checked, with_fields
-from bluewater.errors import InputError
+from bluewater.errors import InputError, unknown
 from bluewater.files import writing
 from bluewater.lab.making import CORES, DEFAULT_OUT, MAKING, SOURCE, chosen_seeds, make_all
 from bluewater.results import aggregate, remarks
@@ -52,6 +52,8 @@ class Sweep:
         tables: Its tables, over all runs.
         failures: Runs that could not be made; every table leaves them out.
         units: The units of the axes that have one.
+        queue: The queue whose metrics :attr:`runs` has, as :meth:`at` chose it; empty for the first
+            queue of each run.
     """
 
     name: str
@@ -59,11 +61,30 @@ class Sweep:
     tables: Tables = field(repr=False)
     failures: tuple[Failure, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    queue: str = ""
 
-    @property
+    @cached_property
     def runs(self) -> pl.DataFrame:
         """The table of runs: the axes, ``seed``, then the summary's columns."""
-        return self.tables.runs
+        return self.tables.at(self.queue) if self.queue else self.tables.runs
+
+    @cached_property
+    def queues(self) -> list[str]:
+        """The queues of its first run, by their links."""
+        first = self.tables.results[:1]
+        return [
+            name for run in first if "queues" in run.names for name in run.queues["queue"].to_list()
+        ]
+
+    def at(self, queue: str) -> Sweep:
+        """The same runs with the metrics of another queue, such as ``A->B``.
+
+        Raises:
+            InputError: The first run has no such queue.
+        """
+        if queue not in self.queues:
+            raise unknown("queue", queue, self.queues, key="queue")
+        return replace(self, queue=queue)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of all runs, such as ``flows`` or ``series``: the axes, ``seed``, its columns."""

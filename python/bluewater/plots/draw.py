@@ -85,6 +85,11 @@ class Picture(Figure):
     parts: Parts
     for_paper: bool = False
 
+    @property
+    def fits(self) -> bool:
+        """Whether a paper's page has room for it, with the lines below it."""
+        return not self.for_paper or self.get_figheight() <= _HIGHEST["page"] + 0.4
+
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png")
@@ -183,6 +188,13 @@ def draw(
         own = keys if figure.legends else []
         figure.parts = Parts([axes for axes, _ in drawn], own, 72 * below)
     return figure
+
+
+def room(size: str | None, columns: int) -> int | None:
+    """How many panels a picture in a paper has room for; None on a screen."""
+    if sized(size).width is None:
+        return None
+    return int(_HIGHEST["page"] / _LOWEST) * (1 if size == "column" else columns)
 
 
 def _placed(

@@ -14,8 +14,9 @@ import msgspec
 import polars as pl
 
 from bluewater import _core
+from bluewater.errors import unknown
 from bluewater.own import LANGUAGE, load
-from bluewater.plots.draw import Drawable, draw
+from bluewater.plots.draw import Drawable, draw, room
 from bluewater.results.result import measured, schema
 from bluewater.study.experiments.plot import Scale
 from bluewater.text import milliseconds, number, other, percent, whole
@@ -34,6 +35,10 @@ _FIRST = ("p_m", "p_a")
 """Preferred signals: the probabilities with which packets are dropped or marked."""
 _IN_SIGHT = 5.0
 """Signals share an axis if its range is at most this many times that of each line."""
+_EITHER = "packets or bytes"
+"""The unit of signals that count by the discipline's ``mode``."""
+_BESIDE = 2
+"""Panels of one run in a row."""
 _IN_A_ROW = 3
 """Most panels in a row: their titles need room."""
 _ACROSS = 34
@@ -81,30 +86,43 @@ def stem(names: Sequence[str], asked: str = "") -> str:
     return f"compare-{'-'.join(names[:3])}-and-{len(names) - 3}-more-{digest}{also}"
 
 
-def panels(result: Result) -> list[Drawable]:
-    """All panels of a run's series, queue by queue: length, drops and marks, signals."""
+def panels(result: Result, queue: str | None = None) -> list[Drawable]:
+    """The panels of a run's series, queue by queue: length, drops and marks, signals.
+
+    Raises:
+        InputError: The run has no such ``queue``.
+    """
     series = measured(result, "series")
     interval = tomllib.loads(result.scenario).get("measure", {}).get("interval", "an interval")
     every = Scale(f"Packets in {interval}", low=0)
     shown: list[Drawable] = []
     queues = list(result.queues.select("queue", "aqm").iter_rows())
-    for queue, aqm in queues:
-        of = series.filter(pl.col("queue") == queue)
-        named = f"{queue}: " if len(queues) > 1 else ""
-        shown.append(_length(f"{named}{aqm}", result, queue))
+    if queue is not None and queue not in dict(queues):
+        raise unknown("queue", queue, dict(queues), key="queue")
+    for name, aqm in queues:
+        if queue not in (None, name):
+            continue
+        of = series.filter(pl.col("queue") == name)
+        named = f"{name}: " if len(queues) > 1 else ""
+        shown.append(_length(f"{named}{aqm}", result, name))
         # Apart, because in a busy run the line of one would cover the other's.
         happened = [what for what in ("drops", "marks") if of[what].sum() > 0] or ["drops"]
         shown += [
             Drawable(f"{named}{what}", of.select(x="time_s", y=what, line=pl.lit(what)), every)
             for what in happened
         ]
-        told = _told(result, queue)
+        told = _told(result, name)
         shown += [
             over_time(f"{named}{signal}", of.select(x="time_s", y=pl.col(signal)), signal, told)
             for signal in _signals(of)
             if not _is_set(aqm, of[signal])
         ]
     return shown + (_control(result) if "control" in result.names else [])
+
+
+def fitting(shown: list[Drawable], size: str | None) -> list[Drawable]:
+    """The first of the panels, as many as a picture of this size has room for."""
+    return shown[: room(size, _BESIDE)]
 
 
 def _control(result: Result) -> list[Drawable]:
@@ -253,7 +271,12 @@ def told_signals(aqm: str, code: str = "", role: str = "aqm") -> Mapping[str, Ma
 def _told(result: Result, queue: str) -> Mapping[str, Mapping[str, str]]:
     """Unit and meaning of each signal of the discipline at a run's queue."""
     own = _spec(result, "queue", "link", queue)
-    return told_signals(own.get("aqm", str(result.summary["aqm"])), own.get("code", ""))
+    told = told_signals(own.get("aqm", str(result.summary["aqm"])), own.get("code", ""))
+    units = {_EITHER: own.get("params", {}).get("mode", _EITHER)}
+    return {
+        signal: {**each, "unit": units.get(each["unit"], each["unit"])}
+        for signal, each in told.items()
+    }
 
 
 def _spec(result: Result, part: str, key: str, name: str) -> dict[str, Any]:
@@ -287,20 +310,24 @@ def _greatest(panel: Drawable) -> float:
     return float(most) if isinstance(most, int | float) else 0.0
 
 
-def figure(result: Result, shown: Sequence[Drawable], size: str | None = None) -> Picture:
-    """The picture of a run's panels."""
+def figure(
+    result: Result, shown: Sequence[Drawable], size: str | None = None, queue: str | None = None
+) -> Picture:
+    """The picture of the panels of a run, or of one of its queues."""
     summary = result.summary
     title = f"{summary['aqm']}, seed {summary['seed']}, decision hash {result.decision_hash}"
-    return draw(title, "trace", TIME, shown, min(2, len(shown)), "none", _constants(result), size)
+    beside = min(_BESIDE, len(shown))
+    return draw(title, "trace", TIME, shown, beside, "none", _constants(result, queue), size)
 
 
-def _constants(result: Result) -> list[str]:
+def _constants(result: Result, queue: str | None) -> list[str]:
     """A line with the parameters among the signals that have no panel, since none adapts them."""
     series = measured(result, "series")
     kept = [
-        f"{signal} = {number(of[signal][0])}" + (f" at {queue}" if result.queues.height > 1 else "")
-        for queue, aqm in result.queues.select("queue", "aqm").iter_rows()
-        for of in [series.filter(pl.col("queue") == queue)]
+        f"{signal} = {number(of[signal][0])}" + (f" at {name}" if result.queues.height > 1 else "")
+        for name, aqm in result.queues.select("queue", "aqm").iter_rows()
+        if queue in (None, name)
+        for of in [series.filter(pl.col("queue") == name)]
         for signal in _signals(of)
         if _is_set(aqm, of[signal])
     ]

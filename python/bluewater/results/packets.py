@@ -19,7 +19,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from bluewater import _core
 from bluewater.errors import InputError
-from bluewater.files import check, whole
+from bluewater.files import check, of_capture, whole
 from bluewater.programs import is_recording
 from bluewater.results import recording
 from bluewater.results.writer import COLUMNS, KEY, OPTIONAL
@@ -222,7 +222,8 @@ def _no_packets(path: Path, error: BaseException) -> InputError:
     reason = (said or str(error)).partition("\n")[0]
     if "PAR1" in reason or reason.startswith("parquet: "):  # Polars finds no end of a file
         reason = "it is no Parquet file"
-    return InputError(f"not a file of packets: {reason}", file=str(path), hint=_HINT)
+    hint = of_capture(path) or _HINT
+    return InputError(f"not a file of packets: {reason}", file=str(path), hint=hint)
 
 
 def _wrong(path: Path, column: str, found: object, allowed: str) -> InputError:

@@ -97,13 +97,19 @@ class Tables:
     @cached_property
     def runs(self) -> pl.DataFrame:
         """The table ``runs``, with a row per run."""
-        return pl.DataFrame(
-            [
-                _place(entry) | {k: v for k, v in result.summary.items() if k not in _place(entry)}
-                for entry, result in zip(self.entries, self.results, strict=True)
-            ],
-            infer_schema_length=None,
-        )
+        return self.at(None)
+
+    def at(self, queue: str | None) -> pl.DataFrame:
+        """The table ``runs`` with the metrics of a queue, in place of each run's first."""
+        rows = []
+        for entry, result in zip(self.entries, self.results, strict=True):
+            told = dict(result.summary)
+            if queue is not None:
+                own = result.queues.filter(pl.col("queue") == queue)
+                told |= own.row(0, named=True) if own.height else dict.fromkeys(own.columns)
+            place = _place(entry)
+            rows.append(place | {k: v for k, v in told.items() if k not in place})
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def table(self, name: str) -> pl.DataFrame:
         """One of :data:`~bluewater.results.result.TABLES` over all runs."""

@@ -14,7 +14,9 @@ link with two directions is simulated once each way, and the worths of both ways
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,9 @@ _FULL_S, _CALM_S = 0.02, 0.1
 """The scale of delay with and without calls and games, s."""
 _FULL_LOSS, _CALM_LOSS = 10, 1
 """The weight of loss with and without calls and games."""
+_MOST_LOSS, _MOST_DELAY = 0.01, 0.15
+"""What calls and games bear: loss, and queueing delay in s (ITU-T G.114 has 150 ms for the whole
+way of a call; ours)."""
 _LITTLE = 0.8
 """`reasons` adds a remark if no candidate keeps the link busy for this share of the time."""
 
@@ -65,7 +70,8 @@ class Link:
         margin: How far below the link's rate a box shapes, in %. By default 10 down and 5 up, so
             that packets wait in the box's queue and not in a modem behind it; 0 in a DOCSIS modem.
         framing: Overhead of packets on the wire, as ``tc cake`` writes it: ``pppoe-ptm``,
-            ``docsis``, ``overhead 44 atm``; empty for none.
+            ``docsis``, ``overhead 44 atm``; ``raw`` or empty if nothing is added. None if it is not
+            known, which is simulated as ``raw``.
         rtt: Round-trip times without queueing; flows are spread over them.
         bulk: Bulk TCP flows in each direction.
         transport: The TCP variant; ``cubic`` is Linux's.
@@ -80,7 +86,7 @@ class Link:
     down: str = ""
     up: str = ""
     margin: float | None = None
-    framing: str = ""
+    framing: str | None = None
     rtt: tuple[str, ...] = ("20ms", "80ms")
     bulk: int = 8
     transport: str = "cubic"
@@ -92,7 +98,7 @@ class Link:
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
-            if not (name == "margin" and self.margin is None):
+            if not (name in ("margin", "framing") and getattr(self, name) is None):
                 kind.check(name, getattr(self, name), "a link")
         for name in ("calls", "games"):
             if (count := getattr(self, name)) < 0:
@@ -106,18 +112,8 @@ class Link:
                 bits_per_second(text, name)
         for each in self.hostile:
             bits_per_second(each, "hostile")
-        if self.framing:
-            try:
-                _core.framing(self.framing)
-            except ValueError as error:
-                allowed = str(error).partition("allowed: ")[2]
-                raise InputError(
-                    "not a framing",
-                    key="framing",
-                    value=self.framing,
-                    allowed=allowed,
-                    hint=_LINES.get(self.framing.lower()),
-                ) from error
+        if self.framing is not None:
+            object.__setattr__(self, "framing", _framing(self.framing))
         if self.margin is not None and not 0 <= self.margin <= 50:
             raise InputError("not a margin", key="margin", value=self.margin, allowed="0 to 50 %")
 
@@ -142,6 +138,16 @@ class Link:
             margin = 10 if way == "down" else 5
         kbit = bits_per_second(self.ways[way]) * (100 - margin) / 1e5 * share
         return f"{math.floor(kbit)}kbit" if kbit >= 100 else f"{max(1000, round(kbit * 1e3))}bit"
+
+    @property
+    def may_have_cells(self) -> bool:
+        """Whether a line of these rates, whose framing is not known, may carry ATM cells.
+
+        ADSL2+ has 24 Mb/s down at most (ITU-T G.992.5), SHDSL 5.7 Mb/s each way (G.991.2).
+        """
+        most = {"down": 25e6, "up": 6e6, "": 6e6}
+        slow = (bits_per_second(rate) <= most[way] for way, rate in self.ways.items())
+        return self.framing is None and all(slow)
 
     @property
     def title(self) -> str:
@@ -171,13 +177,54 @@ _KINDS = {
 """The types of a link's fields but ``rtt`` and ``hostile``."""
 
 _LINES = {
-    **dict.fromkeys(("adsl", "dsl"), "ADSL has pppoe-llcsnap or overhead 44 atm"),
+    **dict.fromkeys(("adsl", "adsl2", "adsl2+", "dsl"), "ADSL has pppoe-llcsnap or conservative"),
     **dict.fromkeys(("vdsl", "vdsl2"), "VDSL has pppoe-ptm or bridged-ptm"),
     **dict.fromkeys(("cable", "docsis3", "docsis3.1", "catv"), "cable has docsis"),
     **dict.fromkeys(("fibre", "fiber", "ftth", "gpon"), "fibre has ethernet"),
+    **dict.fromkeys(("lte", "5g", "wifi", "none", "no"), "leave the option out"),
     "pppoe": "VDSL has pppoe-ptm, ADSL pppoe-llcsnap",
+    "vlan": "a VLAN tag is ether-vlan, beside the others",
+    "via-ethernet": "the words count from the IP packet on, whatever the interface",
 }
 """The framing of lines that are no framing by themselves."""
+
+
+def _framing(text: str) -> str:
+    """A framing as ``tc cake`` has it; empty for ``raw``: as the interface counts packets."""
+    words = re.split("[ ,]+", text.strip(" ,"))
+    if words in (["raw"], [""]):
+        return ""
+    if "raw" in words:
+        raise InputError(
+            "raw counts packets as their interface does, and stands alone",
+            key="framing",
+            value=text,
+            hint=f"leave raw out: {' '.join(word for word in words if word != 'raw')}",
+        )
+    try:
+        _core.framing(text)
+    except ValueError as error:
+        allowed, _, hint = str(error).partition("allowed: ")[2].partition("; ")
+        raise InputError(
+            "not a framing",
+            key="framing",
+            value=text,
+            allowed=allowed,
+            hint=_meant(text.lower(), hint.removeprefix("presets are ").split(", ")) or hint,
+        ) from error
+    return text
+
+
+def _meant(text: str, presets: Sequence[str]) -> str:
+    """The hint for what is no framing; empty without a guess."""
+    odd = [word for word in re.split("[ ,]+", text) if word not in presets]
+    if not odd:
+        return f"did you mean {text}?"
+    for word in odd:
+        longer = [each for each in presets if each.startswith(word)]
+        if near := longer or get_close_matches(word, presets, 1):
+            return _LINES.get(word) or f"did you mean {' or '.join(near)}?"
+    return next(filter(None, map(_LINES.get, odd)), "")
 
 
 def _several(count: int, what: str) -> str:
@@ -305,6 +352,11 @@ class Measured:
         busy = float(result.summary["utilisation"])
         return cls(throughput, min(jain, 1.0), delay, loss, worth, rate_bps, busy)
 
+    @property
+    def suffices(self) -> bool:
+        """Whether calls and games get what they need."""
+        return self.loss < _MOST_LOSS and self.delay <= _MOST_DELAY
+
     def dominates(self, other: Measured) -> bool:
         """Whether it is better in some respect and worse in none."""
         mine, others = (
@@ -382,6 +434,30 @@ def rank(*ways: Mapping[str, Sequence[Measured]]) -> list[list[Ranked]]:
     return [[Ranked(name, tuple(way[name]), behind[name]) for name in order] for way in ways]
 
 
+def unmet(ways: Mapping[str, Sequence[Ranked]], link: Link) -> str:
+    """What calls and games lack with the first candidate; empty if nothing."""
+    if not (link.calls or link.games):
+        return ""
+    lacking = [
+        f"{f'{way}, ' if way else ''}{first.name} loses {percent(first.means.loss)} of them, and "
+        f"99 % wait at most {milliseconds(first.means.delay)}"
+        for way, (first, *_) in ways.items()
+        if not first.means.suffices
+    ]
+    if not lacking:
+        return ""
+    enough = [
+        each[0].name
+        for each in zip(*ways.values(), strict=True)
+        if all(there.means.suffices for there in each)
+    ]
+    others = f"{' and '.join(enough)} would do" if enough else "no candidate meets that"
+    return (
+        f"calls and games need a loss below {percent(_MOST_LOSS)} and waits of at most "
+        f"{milliseconds(_MOST_DELAY)}; {'; '.join(lacking)}; {others}"
+    )
+
+
 def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
     """Reasons for the first candidate in a direction, compared with a plain drop-tail queue."""
     rate = bits_per_second(link.ways[way])
@@ -415,7 +491,7 @@ def reasons(ranked: Sequence[Ranked], link: Link, way: str = "") -> list[str]:
         ),
     ]
     needs = {
-        what: needed(kind, link.framing)
+        what: needed(kind, link.framing or "")
         for what, kind, count in (("call", CALL, link.calls), ("game", GAME, link.games))
         if count
     }

@@ -12,7 +12,7 @@ from bluewater.study.advice.advise import FULL, HEADER
 from bluewater.units import bits_per_second, seconds, size_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bluewater.study.advice.advise import Link
 
@@ -65,6 +65,12 @@ def settings(name: str, box: str, rate: str) -> dict[str, Any]:
     return {"queue.0.aqm": name, "queue.0.params": params}
 
 
+def cautious(link: Link, box: str) -> Link:
+    """The link as its commands hold on any line: with ATM cells if it may carry them."""
+    doubt = box != "docsis" and link.may_have_cells
+    return replace(link, framing="conservative") if doubt else link  # tc-cake(8)
+
+
 def fitted(link: Link, box: str) -> Link:
     """The link as its box shapes it: by default without a margin in the modem itself."""
     return replace(link, margin=0) if box == "docsis" and link.margin is None else link
@@ -73,11 +79,14 @@ def fitted(link: Link, box: str) -> Link:
 def simulated(name: str, link: Link, way: str, box: str) -> dict[str, Any]:
     """The scenario's settings for a discipline in a direction, with its shaper's."""
     rate, framing = shaper(name, link, way, box)
-    changed = {} if framing == link.framing else {"rate": rate, "framing": framing}
+    changed = {} if framing == (link.framing or "") else {"rate": rate, "framing": framing}
     bottleneck = len(link.rtt)
-    return settings(name, box, rate) | {
+    told = settings(name, box, rate) | {
         f"link.{bottleneck}.{key}": value for key, value in changed.items()
     }
+    if name == "cake" and way == "down":  # the commands' word
+        told["queue.0.params"] = {"ingress": True}
+    return told
 
 
 def shaper(name: str, link: Link, way: str, box: str) -> tuple[str, str]:
@@ -90,7 +99,7 @@ def shaper(name: str, link: Link, way: str, box: str) -> tuple[str, str]:
         overhead, mpu, cells = _core.framing(link.framing)
         if cells == "ptm":
             return link.shaped(way, 64 / 65), f"overhead {overhead} mpu {mpu}"
-    return link.shaped(way), link.framing
+    return link.shaped(way), link.framing or ""
 
 
 def _kernel(box: str) -> bool:
@@ -133,7 +142,7 @@ def commands(name: str, link: Link, box: str = "linux", interface: str = "eth0")
         if way == "down":
             port = _ifb(interface)
             lines += _turned(interface, port)
-        lines += _tc(name, link, way, port)
+        lines += _tc(name, link, way, port, _stab(link, interface))
     return lines
 
 
@@ -203,9 +212,9 @@ _TC = {
     "ecn",
     "sfb": "sfb limit {packets}",
     "codel": "codel limit {packets}{codel} ecn",
-    "fq-codel": "fq_codel limit {packets}{codel}",
+    "fq-codel": "fq_codel limit {packets}{codel}{memory}",
     "pie": "pie limit {packets} ecn",
-    "fq-pie": "fq_pie limit {packets} ecn",
+    "fq-pie": "fq_pie limit {packets}{memory} ecn",
     "dualpi2": "dualpi2 limit {packets} min_qlen_step 2",
 }
 """The disciplines in the syntax of ``tc``, with the settings of the presets ``linux``: RED's
@@ -219,9 +228,16 @@ _AVPKT = 1000
 _LEAST = {"sfq": 2, "red": 8, "choke": 46}
 """The smallest buffer in packets that ``tc`` accepts: SFQ's limit must exceed 1, CHOKe's the upper
 threshold, and below 8 packets no burst gives RED its weight (:func:`_burst`)."""
-_MOST = {"red": 5 * 2**28 // FULL, "cake": (2**32 - 1) // _MEMORY}
-"""The largest buffer in packets that ``tc`` accepts: RED's thresholds, a fifth of it apart, must be
-less than 2^28 bytes apart, and CAKE's memory limit has 32 bits."""
+_MOST = {
+    "sfq": 127 * 128, "choke": 2**17 - 1, "red": (10 * 2**27 - 1) // 3 // FULL,
+    "fq-codel": 2**31 // _MEMORY,
+    **dict.fromkeys(("fq-pie", "cake", "dualpi2"), (2**32 - 1) // _MEMORY),
+}  # fmt: skip
+"""The largest buffer in packets that a kernel keeps to: of SFQ 127 packets in each of 128 flows, of
+CHOKe what its table holds. RED's upper threshold, three tenths of the buffer, has 27 bits, beside
+the weight's four. Limits of memory have 32 bits, FQ-CoDel's is 2^31 bytes at most."""
+_MEMORY_LIMIT = {"linux": 2**25, "openwrt": 2**22}
+"""The memory in bytes to which FQ-CoDel and FQ-PIE keep by themselves."""
 _NAT = "nat"
 """Lets CAKE share among hosts behind the box's address translation, whose packets otherwise have
 one address when they reach the queue. Without translation it has no effect (tc-cake(8))."""
@@ -230,18 +246,17 @@ _FASTEST = (2**32 - 1) * 8 // 1000
 It gives the transmission time for idle periods, at higher rates at most a quarter of a us."""
 
 
-def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
+def _tc(name: str, link: Link, way: str, interface: str, stab: str) -> list[str]:
     (rate, _), packets = shaper(name, link, way, "linux"), _packets(link.buffer)
     clear = f"tc qdisc del dev {interface} root 2>/dev/null"
-    if refused := _refused(name, packets):
-        return [refused]
+    if why := refused(name, link, "linux"):
+        return [f"# {why}"]
     if name == "cake":
-        what = f"cake bandwidth {rate} diffserv3 {_NAT} memlimit {packets * _MEMORY}"
-        what += f" {link.framing}" if link.framing else ""
+        what = f"cake bandwidth {rate} diffserv3 {_cake(link, way)}"
         return [clear, f"tc qdisc add dev {interface} root {what}"]
     room = packets * FULL
     what = _TC[name].format(
-        packets=packets, bytes=room, codel=_typed_codel(rate),
+        packets=packets, bytes=room, codel=_typed_codel(rate), memory=_memory(packets, "linux"),
         bandwidth=rate if bits_per_second(rate) <= _FASTEST * 1000 else f"{_FASTEST}kbit",
         low=room // 10, high=3 * room // 10, burst=_burst(room // 10),
     )  # fmt: skip
@@ -249,10 +264,20 @@ def _tc(name: str, link: Link, way: str, interface: str) -> list[str]:
     return [
         *since,
         clear,
-        f"tc qdisc add dev {interface} root handle 1:{_stab(link, interface)} htb default 1",
+        f"tc qdisc add dev {interface} root handle 1:{stab} htb default 1",
         f"tc class add dev {interface} parent 1: classid 1:1 htb rate {rate} quantum {FULL}",
         f"tc qdisc add dev {interface} parent 1:1 {what}",
     ]
+
+
+def _cake(link: Link, way: str) -> str:
+    """CAKE's words beside its rate and tins.
+
+    What it drops on the way down has used the line already: with ``ingress`` the shaper counts it.
+    """
+    ingress = "ingress" if way == "down" else ""
+    memory = f"memlimit {_packets(link.buffer) * _MEMORY}"
+    return " ".join(filter(None, (_NAT, ingress, memory, link.framing)))
 
 
 _CODEL_WORDS = {"target": ("target", 0), "interval": ("interval", 0)}
@@ -284,6 +309,12 @@ def _typed_codel(rate: str) -> str:
     return f" target {target}us interval {interval}us" if target > _TARGET_US else ""
 
 
+def _memory(packets: int, box: str) -> str:
+    """The limit of memory for a buffer that takes more than a kernel's own limit."""
+    memory = packets * _MEMORY
+    return f" memory_limit {memory}" if memory > _MEMORY_LIMIT[box] else ""
+
+
 def _stab(link: Link, interface: str) -> str:
     """The framing for a shaper that does not know CAKE's keywords."""
     if not link.framing:
@@ -296,19 +327,56 @@ def _stab(link: Link, interface: str) -> str:
 def _sized(link: Link, interface: str) -> tuple[int, int, str]:
     """Overhead, least length and layer of the link, for a kernel's table of sizes.
 
-    A table counts from the interface's packets on, which have an Ethernet header unless it speaks
-    PPP (tc-stab(8), "Typical overheads").
+    A table counts from the interface's packets on (tc-stab(8), "Typical overheads").
     """
-    overhead, mpu, cells = _core.framing(link.framing)
-    return overhead - (0 if "ppp" in interface else HEADER), mpu, cells
+    overhead, mpu, cells = _core.framing(link.framing or "raw")
+    return overhead - (HEADER if _has_header(interface) else 0), mpu, cells
 
 
-def _refused(name: str, packets: int) -> str:
-    """Why ``tc`` rejects a buffer for a queue discipline; empty if it accepts it."""
+def _has_header(interface: str) -> bool:
+    """Whether the packets of an interface have an Ethernet header, by its name.
+
+    PPP, WireGuard, TUN devices and most mobile modems have none.
+    """
+    return not re.search("ppp|^(pptp|l2tp|3g-|wwan|rmnet|wg|tun)", interface)
+
+
+def lengths(name: str, link: Link, box: str, interface: str) -> Iterator[str]:
+    """What the commands suppose of the lengths of packets, and how to check it on the box."""
+    if not _kernel(box):
+        return
+    if link.framing and name != "cake":
+        overhead, _, _ = _core.framing(link.framing)
+        bare = "link/ppp, link/none or link/rawip"
+        kinds = ("with", "link/ether", overhead - HEADER), ("without", bare, overhead)
+        (this, shown, ours), (other, elsewhere, theirs) = (
+            kinds if _has_header(interface) else kinds[::-1]
+        )
+        yield (
+            f"overhead {ours} is for packets {this} an Ethernet header (`ip link show {interface}` "
+            f"has {shown}); {other} one ({elsewhere}) type {theirs}"
+        )
+    if name != "cake":
+        yield (
+            "the kernel merges packets before a queue counts them (GRO, TSO), which CAKE alone "
+            "splits: ethtool -K DEVICE gro off gso off tso off, for each interface of the router"
+        )
+    if re.match("pptp|l2tp|wg|tun|tap", interface):
+        yield (
+            f"packets of {interface} get the tunnel's headers below it (WireGuard: 60 bytes over "
+            "IPv4, 80 over IPv6), which the commands do not count: shape the provider's interface"
+        )
+
+
+def refused(name: str, link: Link, box: str) -> str:
+    """Why a box cannot have a link's buffer for a queue discipline; empty if it can."""
+    if not _kernel(box):
+        return ""
+    packets = _packets(link.buffer)
     if packets < (least := _LEAST.get(name, 1)):
-        return f"# tc's {name} needs a buffer of {least} packets or more"
+        return f"tc's {name} needs a buffer of {least} packets or more"
     if packets > (most := _MOST.get(name, packets)):
-        return f"# tc's {name} takes a buffer of {most} packets at most"
+        return f"tc's {name} takes a buffer of {most} packets at most"
     return ""
 
 
@@ -337,28 +405,29 @@ def _sqm(name: str, link: Link, interface: str) -> list[str]:
     """
     if "" in link.ways:
         return ["# sqm needs the direction: add --down RATE and --up RATE to see its lines"]
+    if why := refused(name, link, "openwrt"):
+        return [f"# {why}"]
     packets = _packets(link.buffer)
-    if refused := _refused(name, packets):
-        return [refused]
-    memory = f"{_NAT} memlimit {packets * _MEMORY}{f' {link.framing}' if link.framing else ''}"
+    down, up = (_cake(link, way) for way in ("down", "up"))
+    limits = (f"ilimit='{packets}'", f"elimit='{packets}'")
     qdisc, script, *options = {
-        "cake": (
-            "cake", "layer_cake", "squash_dscp='0'", "squash_ingress='0'",
-            f"iqdisc_opts='{memory}'", f"eqdisc_opts='{memory}'",
-        ),
-        "fq-codel": (
-            "fq_codel", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'",
-            "ingress_ecn='ECN'", "egress_ecn='ECN'",
-        ),
-        "droptail": ("pfifo", "simplest", f"ilimit='{packets}'", f"elimit='{packets}'"),
-    }[name]  # fmt: skip
+        "cake": ("cake", "layer_cake", "squash_dscp='0'", "squash_ingress='0'"),
+        "fq-codel": ("fq_codel", "simplest", *limits, "ingress_ecn='ECN'", "egress_ecn='ECN'"),
+        "droptail": ("pfifo", "simplest", *limits),
+    }[name]
+    if name != "cake":
+        down = up = _memory(packets, "openwrt").strip() if name == "fq-codel" else ""
     section = _SECTION
-    shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options]
+    # Set also where there is nothing to say: the section may have another discipline's options.
+    shown = ["qdisc_advanced='1'", "qdisc_really_really_advanced='1'", *options,
+             f"iqdisc_opts='{down}'", f"eqdisc_opts='{up}'"]  # fmt: skip
     if link.framing and name != "cake":
         overhead, mpu, cells = _sized(link, interface)
         layer = "atm" if cells == "atm" else "ethernet"
         shown += ["linklayer_advanced='1'", f"linklayer='{layer}'", f"overhead='{overhead}'",
                   f"tcMPU='{mpu}'"]  # fmt: skip
+    else:
+        shown.append("linklayer='none'")
     rates = []
     for way, key in (("down", "download"), ("up", "upload")):
         if way in link.ways:
@@ -385,9 +454,10 @@ def _gateway(name: str, link: Link, interface: str) -> str:
     shaped = [link.shaped(way) for way in ("up", "down", "") if way in link.ways]
     back = f" --down-rate {shaped[1]}" if len(shaped) > 1 else ""
     framing = f" --overhead '{link.framing}'" if link.framing else ""
+    ingress = " --param ingress=true --up-aqm cake" if back and name == "cake" else ""
     return (
         f"bluewater gateway --lan {lan} --wan {interface} --rate {shaped[0]}{back}"
-        f" --buffer {link.buffer} --aqm {name}{framing}"
+        f" --buffer {link.buffer} --aqm {name}{ingress}{framing}"
     )
 
 
@@ -398,7 +468,11 @@ def _kbit(rate: str) -> int:
 def _packets(buffer: str) -> int:
     """A buffer in full packets."""
     packets = re.fullmatch(r"(\d+)p", buffer)
-    room = int(packets[1]) if packets else -(-size_bytes(buffer, "buffer") // FULL)
+    try:
+        room, hint = int(packets[1]) if packets else -(-size_bytes(buffer) // FULL), None
+    except InputError as error:
+        room, hint = 0, error.hint
     if room < 1:
-        raise InputError("no room", key="buffer", value=buffer, allowed="as in 1000p, 250kB")
+        allowed = "bytes or packets: 1p …, as in 1000p, 250kB"
+        raise InputError("not a buffer", key="buffer", value=buffer, allowed=allowed, hint=hint)
     return room

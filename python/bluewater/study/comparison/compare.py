@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bluewater import _core
 from bluewater.arguments import FLAG, NAMES, NUMBER, TEXT, Argument, texts
 from bluewater.errors import InputError, unknown
+from bluewater.files import of_capture
 from bluewater.own import LANGUAGE, keys
 from bluewater.study.advice.advise import CALL, GAME
 from bluewater.study.scenarios import tcp
@@ -248,7 +250,9 @@ def _discipline(name: str) -> str:
             allowed=f"{before}:{rest.strip() or 'NAME'}=VALUE",
             hint=f"`bluewater explain {before}` has its parameters",
         )
-    raise unknown("queue discipline", name, known, key="aqm")
+    error = unknown("queue discipline", name, known, key="aqm")
+    error.hint = of_capture(Path(name)) or error.hint
+    raise error
 
 
 _SWEPT = {

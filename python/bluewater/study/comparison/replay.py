@@ -10,7 +10,7 @@ import polars as pl
 
 from bluewater import _core, text
 from bluewater.errors import InputError
-from bluewater.files import apart
+from bluewater.files import apart, of_capture
 from bluewater.results import packets
 from bluewater.results.exports import pcapng
 from bluewater.study.scenarios.scenario import Scenario, parsed
@@ -57,10 +57,12 @@ def on_recording(
     try:
         rows, facts = packets.open_(recording)
     except InputError as error:
-        error.hint = RECORDED
+        error.hint = not_recorded(recording)
         raise
     if not facts.links:
-        raise InputError("not a recording of a gateway", file=str(recording), hint=RECORDED)
+        raise InputError(
+            "not a recording of a gateway", file=str(recording), hint=not_recorded(recording)
+        )
     arrived = packets.collected(packets.of_queue(rows, queue, recording), recording)
     if arrived.is_empty():
         raise InputError("the recording has no arrivals in this direction", file=str(recording))
@@ -121,7 +123,12 @@ _FEW = 1000
 """A 99th percentile needs ten packets beyond it."""
 
 
-RECORDED = "`bluewater gateway … --record run.arr` makes one"
+def not_recorded(path: Path) -> str:
+    """The hint for a file that is no recording of a gateway."""
+    capture = of_capture(path)
+    makes = "`bluewater gateway … --record run.arr` makes one"
+    return f"{makes}. This is {capture}" if capture else makes
+
 
 LOST = (
     "the replay lacks the packets' DSCPs and hosts, numbers flows anew (so hashes differ), and "
