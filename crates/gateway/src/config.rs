@@ -82,6 +82,21 @@ pub fn expand(
     Ok(args)
 }
 
+/// The interfaces that a file names, LAN and WAN.
+///
+/// # Errors
+/// What is wrong in the file.
+pub fn ports(path: PathBuf) -> Result<[String; 2], Trouble> {
+    let file = Config::read(path)?;
+    let port = |key: &str| match file.table.get(key) {
+        Some(Value::String(name)) => Ok(name.clone()),
+        _ => {
+            Err(file.wrong(file.line_of(key, None), key, "the name of an interface is wanted", ""))
+        }
+    };
+    Ok([port("lan")?, port("wan")?])
+}
+
 /// Refuses an option that is given twice: only those of a file are overridden.
 fn once(command: &Command, args: &[OsString]) -> Result<(), Trouble> {
     match command.clone().args_override_self(false).try_get_matches_from(args) {

@@ -15,7 +15,7 @@ use std::thread;
 use aqm::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
-use gateway::bridge::{Access, Plane, bridge};
+use gateway::bridge::{Access, Plane, bridge, bypass};
 use gateway::control::place::SWEEP;
 use gateway::control::{Request, place};
 use gateway::direction::DIRECTIONS;
@@ -63,6 +63,14 @@ enum Task {
     /// Put an emulated link between two Ethernet interfaces, until Ctrl-C.
     #[command(args_override_self = true)]
     Run(Box<Run>),
+    /// Let packets pass by a bridge of the kernel while no gateway runs.
+    Bypass {
+        /// Take the bridge away.
+        #[arg(long)]
+        off: bool,
+        /// The file that `run --config` takes: `lan` and `wan` are its interfaces.
+        config: PathBuf,
+    },
     /// Ask or change a gateway or a shell that runs.
     Ctl {
         /// Whose gateway it is, by name or number, if it is not yours: for root.
@@ -412,6 +420,11 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::from(code as u8))
         }
         Task::Run(options) => between(&options),
+        Task::Bypass { off, config } => {
+            let [lan, wan] = config::ports(config)?;
+            bypass([&lan, &wan], !off)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Ctl { user, name, what } => {
             let saves = matches!(what, Ctl::Save);
             let request = match what {

@@ -10,8 +10,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
-    LinkMessage,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridge, InfoData, InfoKind, InfoVeth,
+    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -140,6 +140,48 @@ impl Netlink {
             ]),
         ];
         self.ask(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// Makes a bridge that passes multicast on to all ports.
+    pub(crate) fn bridge(&mut self, name: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(name.into()),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Bridge),
+                LinkInfo::Data(InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)])),
+            ]),
+        ];
+        self.ask(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    }
+
+    /// An interface that is down makes itself no IPv6 address when it goes up.
+    pub(crate) fn no_address(&mut self, index: u32) -> io::Result<()> {
+        let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes =
+            vec![LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![mode])])];
+        match self.ask(Message::SetLink(message), 0) {
+            // A kernel without IPv6.
+            Err(e) if e.raw_os_error() == Some(nix::libc::EAFNOSUPPORT) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// Makes an interface a port of a bridge.
+    pub(crate) fn join(&mut self, index: u32, bridge: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes = vec![LinkAttribute::Controller(bridge)];
+        self.ask(Message::SetLink(message), 0).map(drop)
+    }
+
+    /// Takes an interface away that was made here.
+    pub(crate) fn remove(&mut self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.ask(Message::DelLink(message), 0).map(drop)
     }
 
     /// Takes an interface up; `attributes` go with it.

@@ -1,6 +1,7 @@
 //! An emulated link between two existing Ethernet interfaces: a bump in the wire. Frames go from one to the
 //! other unchanged, except for ECN marks.
 
+mod bypass;
 mod wiring;
 
 use std::io;
@@ -25,6 +26,7 @@ use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
+pub use bypass::bypass;
 use wiring::{Claim, Named};
 
 /// Bytes of an Ethernet header with VLAN tags.

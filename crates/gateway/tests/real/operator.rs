@@ -762,3 +762,41 @@ fn settings_are_saved_and_health_is_told() {
     assert!(text.contains("rate = \"1mbit\"") && text.contains("down-rate = \"7mbit\""), "{text}");
     assert!(text.contains("[down-param]") && text.contains("target = \"20ms\""), "{text}");
 }
+
+/// Without a gateway packets pass by the kernel's bridge, and with one by it alone.
+#[test]
+fn a_bypass_passes_packets_while_no_gateway_runs() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let folder = scratch("bypass");
+    fs::create_dir(&folder).unwrap();
+    let script = format!(
+        "end; c={}/run.toml
+         printf 'rate = \"1mbit\"\nlan = \"lan\"\nwan = \"wan\"\n' > $c
+         unshare -n sleep 60 >&- 2>&- & far=$!; sleep 0.3
+         trap 'kill $run $far $sink 2>&-' EXIT
+         ip link set y netns $far; nsenter -t $far -n ip addr add 10.9.0.2/24 dev y
+         nsenter -t $far -n ip link set y up; ip addr add 10.9.0.1/24 dev x
+         nsenter -t $far -n $g sink 2>&- & sink=$!
+         reaches() {{ timeout 3 $g bulk --time 50ms 10.9.0.2 2>&-; }}
+         soon() {{ for i in 1 2 3 4 5 6; do reaches && return; sleep 0.5; done; return 1; }}
+         reaches && exit 11
+         $g bypass $c || exit 12
+         $g bypass $c || exit 13
+         soon || exit 14
+         ip -o addr show | grep bw-bypass && exit 15
+         $g run --config $c --name $name && exit 16
+         $g bypass --off $c || exit 17
+         $g bypass --off $c || exit 18
+         reaches && exit 19
+         $g run --config $c --name $name --quiet & run=$!
+         for i in $(seq 100); do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
+         soon || exit 20
+         end
+         printf 'rate = \"1mbit\"\nlan = 5\n' > $c; $g bypass $c; test $? = 2",
+        folder.display()
+    );
+    let (_, errors) = well(&operated("--quiet", &script));
+    assert!(errors.contains("run.toml:2: lan: the name of an interface is wanted"), "{errors}");
+}
