@@ -20,7 +20,7 @@ HOST   = $(shell rustc -vV | sed -n 's/^host: //p')
 WASM   = $(shell rustc --print target-libdir --target wasm32-unknown-unknown)
 
 .PHONY: help setup wasm reproduce gateway test check try rust-programs rust-tests python-tests lint lint-rust lint-python portable deny advisories fmt bench gate docs validate vectors measure suites verdicts explored tables lessons slurm wheel \
-	container package version cost soak chaos coverage mutants semver clean
+	container deb package version cost soak chaos coverage mutants semver clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -91,6 +91,9 @@ reproduce: $(VENV)/core.stamp ## Reproduce the papers' figures: SIZE=quick (defa
 gateway: ## Build the gateway as one static program that needs nothing else
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --quiet --target $(HOST) --bin bluewater-gateway
 	@echo $(TARGET)/$(HOST)/release/bluewater-gateway
+
+deb: gateway ## Build a Debian package of the gateway, with a unit for systemd, into build/deb
+	scripts/deb.sh $(TARGET)/$(HOST)/release/bluewater-gateway build/deb
 
 # --- checks
 

@@ -1,4 +1,4 @@
-//! What systemd, or another manager of services, is told (sd_notify(3)): that packets flow, that the gateway
+//! Tells systemd, or another manager of services (sd_notify(3)), that packets flow, that the gateway
 //! lives, that it ends.
 
 use std::os::linux::net::SocketAddrExt as _;

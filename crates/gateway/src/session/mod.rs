@@ -223,7 +223,7 @@ impl Session {
         Ok(new)
     }
 
-    /// Packets flow from now on: that, and what comes, is told to the manager of services.
+    /// Packets flow from now on: tells the manager of services that, and what comes.
     pub(crate) fn report_to(&mut self, service: Service) {
         let told = |link: &Link| {
             let spec = link.spec();
