@@ -16,7 +16,7 @@ from bluewater import programs
 _NAME = "bluewater-gateway"
 _BAD_INPUT = 2
 # Subcommands of ``bluewater gateway``; without one it is ``run``.
-_SUBCOMMANDS = ("bench", "ctl", "join")
+_SUBCOMMANDS = ("bench", "bypass", "ctl", "join")
 _TOLD_HERE = {"--aqm", "--help", "--to", "--queue", "--set", "--json"}
 """With one of these options Python handles ``replay``, not the gateway's program."""
 _HELP = """\
@@ -24,9 +24,11 @@ Usage: bluewater gateway --lan IF --wan IF --rate RATE [OPTIONS]
        bluewater gateway COMMAND ...
 
 Commands:
-  ctl    Query or change a running gateway or shell: ctl NAME show, ctl NAME set --rate 20mbit
+  ctl    Query or change a running gateway or shell: ctl NAME show, ctl NAME set --rate 20mbit,
+         ctl NAME save
   view   Show a running gateway or shell in the terminal: view NAME
   join   Run another command at an end of a shell's link: join NAME -- COMMAND
+  bypass Let packets pass by a bridge of the kernel while no gateway runs: bypass FILE
   bench  Measure how precise and how fast this machine is
 
 Without a command:

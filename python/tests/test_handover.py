@@ -88,7 +88,7 @@ def test_help_of_the_gateway_lists_its_commands(program: Path) -> None:
         text, code = (done.stdout, 0) if arguments else (done.stderr, 2)
         assert done.returncode == code
         assert text.endswith("<run><--help>")
-        for name in ("ctl", "view", "join", "bench"):
+        for name in ("ctl", "view", "join", "bypass", "bench"):
             assert f"\n  {name} " in text
 
 

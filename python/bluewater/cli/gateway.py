@@ -53,7 +53,8 @@ def gateway(arguments: _Arguments = None) -> None:
     """Put an emulated link with any queue discipline between two interfaces, until Ctrl-C.
 
     `ctl` queries or changes a running gateway or shell, `view` shows it in the terminal, `join`
-    runs another command behind a shell's link. `bench` measures how precise and how fast this
+    runs another command behind a shell's link, `bypass` lets packets pass while no gateway runs.
+    `bench` measures how precise and how fast this
     machine is.
     """
     match arguments:
