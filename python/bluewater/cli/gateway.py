@@ -54,8 +54,7 @@ def gateway(arguments: _Arguments = None) -> None:
 
     `ctl` queries or changes a running gateway or shell, `view` shows it in the terminal, `join`
     runs another command behind a shell's link, `bypass` lets packets pass while no gateway runs.
-    `bench` measures how precise and how fast this
-    machine is.
+    `bench` measures how precise and how fast this machine is.
     """
     match arguments:
         case ["view", "-h" | "--help"]:
