@@ -42,7 +42,7 @@ class Setting:
         aqm: Our discipline; without it the setting is only for two kernels.
         buffer: Its buffer.
         params: Its parameters.
-        drawn: Numbers that ours draws while it is made.
+        drawn: Numbers that ours draws while it is made, but the kernel's does not.
         seed: Of the packets, and of what disciplines draw.
     """
 
@@ -240,7 +240,8 @@ def _all() -> Iterator[Setting]:
 
     yield s("choke", f"choke {_CHOKE}", "0 2", LONG)
     yield s("choke: ECN", f"choke {_CHOKE} ecn", "0 2 2 0", LONG)
-    sfb = {"aqm": "sfb", "params": {"preset": "linux"}, "drawn": 4}
+    # Both draw four numbers for their hashes.
+    sfb = {"aqm": "sfb", "params": {"preset": "linux"}}
     yield s("sfb", "sfb", "0", LONG, **sfb)
     yield s("sfb: ECN", "sfb", "2", LONG, **sfb)
     yield s("sfb: flows", "sfb target 30 max 40 increment 0.01", "0 2 2 1 0", MILD)
