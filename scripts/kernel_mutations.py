@@ -3,9 +3,10 @@
 
     .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 50] [--seed 1]
 
-Changes a line of TREE after another (a scratch copy: the script writes to it and restores it), builds each
-fault and compares it with the kernel before. A fault is caught if a setting differs, or gives no result;
-`ours` says that a setting with a discipline of ours does, so that the comparison with ours finds it, too.
+Changes a line of TREE after another, builds each fault and compares it with the kernel before. TREE
+is a scratch copy: the script writes to it and restores it. A fault is caught if a setting differs,
+or gives no result; `ours` says that one with a discipline of ours does, so that the comparison with
+ours finds it, too.
 Rules make the faults: a comparison, a constant, an operator, a condition, or a statement less.
 """
 
@@ -16,7 +17,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from bluewater.kernel.build import Kernel, NotBuilt, build
+from bluewater.kernel.build import Kernel, NotBuiltError, build
 from bluewater.kernel.compare import compare
 from bluewater.kernel.settings import ALL
 
@@ -43,7 +44,11 @@ IDLE = re.compile(
 RULES = (
     ("comparison", r"(?<=\w) (<|<=|>|>=) (?=[\w(])", {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}),
     ("comparison", r" (==|!=) ", {"==": "!=", "!=": "=="}),
-    ("operator", r"(?<=[\w)]) (\+|-|\+=|-=) (?=[\w(])", {"+": "-", "-": "+", "+=": "-=", "-=": "+="}),
+    (
+        "operator",
+        r"(?<=[\w)]) (\+|-|\+=|-=) (?=[\w(])",
+        {"+": "-", "-": "+", "+=": "-=", "-=": "+="},
+    ),
     ("operator", r" (&&|\|\|) ", {"&&": "||", "||": "&&"}),
     ("constant", r"(?<=[ (])(\d+)(?=[;, )])", None),
 )
@@ -57,7 +62,9 @@ def bodies(lines):
             inside = bool(name) and not IDLE.search(name)
         elif line.startswith("}"):
             name, inside = "", False
-        elif not inside and (head := re.match(r"(?:static|struct|bool|void|int|u\d+|\w+)\b.*?\b(\w+)\(", line)):
+        elif not inside and (
+            head := re.match(r"(?:static|struct|bool|void|int|u\d+|\w+)\b.*?\b(\w+)\(", line)
+        ):
             name = head[1]
         elif inside:
             yield number
@@ -68,7 +75,9 @@ def faults(text):
     lines = text.splitlines(keepends=True)
     for number in bodies(lines):
         line = lines[number]
-        if re.match(r"\s*(/?\*|//|#|return -E|WARN|BUG|.*(NL_SET|extack|stats\.|tcf_|qstats_))", line):
+        if re.match(
+            r"\s*(/?\*|//|#|return -E|WARN|BUG|.*(NL_SET|extack|stats\.|tcf_|qstats_))", line
+        ):
             continue
         for rule, pattern, other in RULES:
             for found in re.finditer(pattern, line):
@@ -96,6 +105,7 @@ def chosen(tree, count, seed):
 
 
 def main():
+    """Prints a line for each fault, and the counts."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("tree", type=Path)
     arguments.add_argument("out", type=Path)
@@ -120,7 +130,9 @@ def main():
             path.write_text(text)
         for word in verdict.split(", "):
             counts[word] += 1
-        print(f"{verdict:14} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}", flush=True)
+        print(
+            f"{verdict:14} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}", flush=True
+        )
     print(counts)
 
 
@@ -128,9 +140,12 @@ def judged(options, before, modules):
     """Whether a setting tells the fault that the tree has."""
     try:
         after = build(options.tree, options.out)
-    except NotBuilt:
+    except NotBuiltError:
         return "not built"
-    settings = sorted((s for s in ALL if s.module in modules and s.module in before.modules), key=lambda s: not s.aqm)
+    settings = sorted(
+        (s for s in ALL if s.module in modules and s.module in before.modules),
+        key=lambda s: not s.aqm,
+    )
     for setting in settings:
         for each in compare(after, [setting], options.out / "results", before):
             if not each.is_equal:

@@ -11,7 +11,7 @@ import typer
 from bluewater.cli.console import note, out, print_json
 from bluewater.cli.group import FAILED, example
 from bluewater.cli.options import Json
-from bluewater.kernel.build import NotBuilt, build
+from bluewater.kernel.build import NotBuiltError, build
 from bluewater.kernel.compare import chosen, compare
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _built(tree: Path, folder: Path | None, jobs: int | None) -> Kernel:
     note(f"building {tree}")
     try:
         return build(tree, folder, jobs)
-    except NotBuilt as error:
+    except NotBuiltError as error:
         note(f"{tree} does not build:\n{error}")
         raise typer.Exit(NOT_BUILT) from None
 

@@ -23,7 +23,7 @@ _OTHERS = {"sch_api", "sch_generic", "sch_netem"}
 """Files of net/sched that keep the kernel's random numbers: no disciplines, or none under test."""
 
 
-class NotBuilt(Exception):
+class NotBuiltError(Exception):
     """The sources do not compile; the text is the end of the compiler's."""
 
 
@@ -85,7 +85,7 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
 
     Raises:
         InputError: That is no such tree, or a program is missing.
-        NotBuilt: It does not compile.
+        NotBuiltError: It does not compile.
     """
     check_tools()
     tree = tree.resolve()
@@ -99,13 +99,13 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
     objects.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
     with log.open("w") as to:
-        command = ["make", "-C", source, f"O={objects}", "ARCH=um"]
+        command = ["make", "-C", str(source), f"O={objects}", "ARCH=um"]
         for last in (
             ["allnoconfig", f"KCONFIG_ALLCONFIG={GUEST / 'config'}"],
             [f"-j{jobs or os.cpu_count() or 1}", *_flags(source), "linux"],
         ):
             if subprocess.run([*command, *last], stdout=to, stderr=to, check=False).returncode:
-                raise NotBuilt("\n".join([*_errors(log.read_text()), f"all of it: {log}"]))
+                raise NotBuiltError("\n".join([*_errors(log.read_text()), f"all of it: {log}"]))
     chosen = set(re.findall(r"CONFIG_NET_(SCH_\w+)=y", (objects / ".config").read_text()))
     return Kernel(
         out,
@@ -158,9 +158,15 @@ def _flags(source: Path) -> list[str]:
 def _errors(log: str) -> list[str]:
     """The lines that say why it failed."""
     lines = log.splitlines()
-    return [line for line in lines if re.search(r"\b[Ee]rror\b|undefined reference", line)][:5] or lines[-5:]
+    return [line for line in lines if re.search(r"\b[Ee]rror\b|undefined reference", line)][
+        :5
+    ] or lines[-5:]
 
 
 def _version(source: Path) -> str:
-    head = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)", (source / "Makefile").read_text(), re.M))
+    head = dict(
+        re.findall(
+            r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)", (source / "Makefile").read_text(), re.M
+        )
+    )
     return ".".join(head.get(part, "0") for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))

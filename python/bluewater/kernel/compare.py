@@ -35,7 +35,7 @@ class Compared:
         dropped: How many of them the kernel dropped.
         marked: How many it marked.
         differ: How many have another fate or leave at another time.
-        first: The first of these in time: number, time of arrival (ns), flow, bytes, and both fates.
+        first: The first of these in time: number, arrival (ns), flow, bytes, and both fates.
         why: What ``bluewater why`` says about ours.
         failed: Why there is no result of a kernel.
     """
@@ -96,7 +96,7 @@ def compare(
                 other = of_kernel(setting, recorded(against, setting, folder))
             else:
                 other = ours.fates(setting, kernel, ours_at[setting.name])
-        except uml.Failed as error:
+        except uml.NoResultError as error:
             return Compared(setting.name, len(packets(setting)), failed=str(error))
         return _compared(setting, theirs, other, None if against else ours_at[setting.name])
 
@@ -108,7 +108,7 @@ def recorded(kernel: Kernel, setting: Setting, folder: Path) -> Any:
     """What a kernel did with a setting's packets; the same program is not asked twice.
 
     Raises:
-        Failed: It gave no result.
+        NoResultError: It gave no result.
     """
     asked = json.dumps(asdict(setting), sort_keys=True)
     code = "".join(path.read_text() for path in (_INSIDE, Path(uml.__file__)))

@@ -48,7 +48,7 @@ def of_kernel(setting: Setting, row: Sequence[Any]) -> list[Fate]:
 
 
 def first_difference(a: Sequence[Fate], b: Sequence[Fate]) -> int | None:
-    """The packet that differs first in time: where one leaves and the other has not left like that."""
+    """The packet that differs first in time, by when it leaves in either."""
     differ = [n for n, (one, other) in enumerate(zip(a, b, strict=True)) if not one.is_as(other)]
     return min(differ, key=lambda n: min(_left(a[n]), _left(b[n])), default=None)
 

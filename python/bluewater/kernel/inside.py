@@ -1,7 +1,8 @@
 """The kernel's first process: puts a discipline before the line and records what leaves it.
 
-The packets of a setting come to the nanosecond when its schedule says. The result has for each packet the
-time from the first one to its departure, ns, and the second byte of its IP header; or nothing.
+The packets of a setting come to the nanosecond when its schedule says. The result has for each
+packet the time from the first one to its departure, ns, and the second byte of its IP header, or
+nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ import struct
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import uml
-from settings import BYTE, OFFSET, START, Setting, fields, packets
+if TYPE_CHECKING:
+    from bluewater.kernel import uml
+    from bluewater.kernel.settings import BYTE, OFFSET, START, Setting, fields, packets
+else:
+    # The package itself needs more than the standard library.
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import uml
+    from settings import BYTE, OFFSET, START, Setting, fields, packets
 
 TICK = 10_000_000
 """A tick of the kernel's timers, ns."""
@@ -73,10 +79,10 @@ def play(setting: Setting, first: int) -> None:
         udp.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
         udp.bind((f"10.0.1.{2 + host}", 6000 + n))
         flows.append(udp)
-    for n, (at, flow, length) in enumerate(packets(setting)):
+    for n, (at, which, length) in enumerate(packets(setting)):
         data = struct.pack("!I", n).ljust(length - 42, b"\0")
         uml.wait_until(first + at)
-        flows[flow].sendto(data, ("10.0.1.1", 5000))
+        flows[which].sendto(data, ("10.0.1.1", 5000))
 
 
 def inside(told: dict[str, Any]) -> list[Any]:

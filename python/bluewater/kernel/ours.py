@@ -35,7 +35,10 @@ def fates(setting: Setting, kernel: Kernel, folder: Path) -> list[Fate]:
     # Not the last one, of the first group.
     return [
         # Nobody sees a mark on what came with one.
-        Fate(left - begin if fate == "sent" else None, bool(marked) and ecn != "ce" and fate == "sent")
+        Fate(
+            left - begin if fate == "sent" else None,
+            bool(marked) and ecn != "ce" and fate == "sent",
+        )
         for left, marked, ecn, fate in rows[:-1]
     ]
 
@@ -53,7 +56,12 @@ def scenario(setting: Setting, kernel: Kernel) -> dict[str, Any]:
         params["root"] = "newton-from-16" if kernel.has_exact_roots else "newton"
     end_ms = sum(int(phase.split(":")[0]) for phase in setting.phases.split()) + 5000
     # A discipline takes the first group's packets as usual: one of the longest, when all is over.
-    last = {"transport": "cbr", "rate": "1kbit", "packet": f"{LONGEST}B", "start": f"{end_ms - 1}ms"}
+    last = {
+        "transport": "cbr",
+        "rate": "1kbit",
+        "packet": f"{LONGEST}B",
+        "start": f"{end_ms - 1}ms",
+    }
     return {
         "seed": setting.seed,
         "duration": f"{end_ms}ms",

@@ -82,7 +82,7 @@ def schedule(
 ) -> list[tuple[int, int, int]]:
     """When each packet comes, ns, its flow and its length.
 
-    In each phase the gaps are half to one and a half times what gives the load, on the grid, and each
+    In each phase the gaps are half to one and a half times what gives the load, on the grid. Each
     packet is of any flow.
     """
     draw = splitmix(seed)
@@ -103,8 +103,9 @@ def packets(setting: Setting) -> list[tuple[int, int, int]]:
     """The packets of a setting: when each comes, ns, its flow and its length."""
     found = schedule(setting.phases, len(setting.flows.split()), setting.seed)
     if setting.module == "sch_cake":
-        # By its own clock a packet may come before or after one that leaves at the same time: none does.
-        found = [(at + n * 4051 % 8192 * 16, *rest) for n, (at, *rest) in enumerate(found)]
+        # Its own clock does not say which is first, a packet that comes or one that leaves.
+        shifts = (n * 4051 % 8192 * 16 for n in range(len(found)))
+        found = [(at + by, flow, size) for by, (at, flow, size) in zip(shifts, found, strict=True)]
     return found
 
 
@@ -145,7 +146,11 @@ def _all() -> Iterator[Setting]:
     yield s("codel", "codel limit 1000 noecn", "0", **_codel("codel", ecn=False))
     yield s("codel: ECN", "codel limit 1000 ecn", "0 2 1", **_codel("codel", ecn=True))
     yield s(
-        "codel: a full buffer", "codel limit 60 ecn", "0 2", buffer="60p", **_codel("codel", ecn=True)
+        "codel: a full buffer",
+        "codel limit 60 ecn",
+        "0 2",
+        buffer="60p",
+        **_codel("codel", ecn=True),
     )
     yield s(
         "codel: ce_threshold",
@@ -168,7 +173,9 @@ def _all() -> Iterator[Setting]:
         buffer="10240p",
         **_codel("fq-codel", ecn=False, quantum=300),
     )
-    yield s("fq_codel: a full buffer", f"{fq} 60", "0 2 0", buffer="60p", **_codel("fq-codel", ecn=True))
+    yield s(
+        "fq_codel: a full buffer", f"{fq} 60", "0 2 0", buffer="60p", **_codel("fq-codel", ecn=True)
+    )
     yield s(
         "fq_codel: ce_threshold",
         f"{fq} 10240 ce_threshold 20ms",
@@ -187,27 +194,37 @@ def _all() -> Iterator[Setting]:
 
     cake = f"cake bandwidth {RATE} raw memlimit 64mb"
     yield s("cake", f"{cake} besteffort flows", "0 2 1 0", **_cake())
-    yield s("cake: diffserv3", f"{cake} diffserv3 flows", "0 2 32 186 136", **_cake(diffserv="diffserv3"))
-    yield s("cake: diffserv4", f"{cake} diffserv4 flows", "0 2 32 186 136", **_cake(diffserv="diffserv4"))
+    yield s(
+        "cake: diffserv3",
+        f"{cake} diffserv3 flows",
+        "0 2 32 186 136",
+        **_cake(diffserv="diffserv3"),
+    )
+    yield s(
+        "cake: diffserv4",
+        f"{cake} diffserv4 flows",
+        "0 2 32 186 136",
+        **_cake(diffserv="diffserv4"),
+    )
     yield s("cake: RTT 20 ms", f"{cake} besteffort flows rtt 20ms", "0 0", **_cake(rtt="20ms"))
     yield s(
         "cake: one queue", f"{cake} besteffort flowblind", "0 2 1 0", **_cake(isolation="flowblind")
     )
     yield s("cake: hosts", f"{cake} besteffort triple-isolate", "0@0 2@1 0@1 2@1 0@2")
     yield s("cake: dual-srchost", f"{cake} besteffort dual-srchost", "0@0 2@1 0@1 2@1")
-    yield s(
-        "cake: ingress", f"{cake} besteffort flows ingress", "0 2 0", **_cake(ingress=True)
-    )
+    yield s("cake: ingress", f"{cake} besteffort flows ingress", "0 2 0", **_cake(ingress=True))
 
     yield s("pie", "pie limit 1000", "0 2", LONG, **_pie("pie"))
     yield s("pie: ECN", "pie limit 1000 ecn", "0 2", LONG, **_pie("pie", ecn=True))
-    yield s("pie: a full buffer", "pie limit 60 ecn", "0 2", LONG, buffer="60p", **_pie("pie", ecn=True))
+    yield s(
+        "pie: a full buffer", "pie limit 60 ecn", "0 2", LONG, buffer="60p", **_pie("pie", ecn=True)
+    )
     yield s("pie: bytes", "pie limit 1000 bytemode", "0", LONG, **_pie("pie", mode="bytes"))
     yield s("pie: after a calm", "pie limit 1000 ecn", "0 2", CALM, **_pie("pie", ecn=True))
     yield s("pie: target 5 ms", "pie limit 1000 target 5ms", "0", MILD, **_pie("pie", target="5ms"))
 
     fq = "fq_pie limit"
-    of_10240 = {"phases": LONG, "buffer": "10240p"}
+    of_10240: dict[str, Any] = {"phases": LONG, "buffer": "10240p"}
     yield s("fq_pie", f"{fq} 10240", "0 0 0", **of_10240, **_pie("fq-pie"))
     yield s("fq_pie: ECN", f"{fq} 10240 ecn", "0 2 1", **of_10240, **_pie("fq-pie", ecn=True))
     yield s(
@@ -241,7 +258,7 @@ def _all() -> Iterator[Setting]:
     yield s("choke", f"choke {_CHOKE}", "0 2", LONG)
     yield s("choke: ECN", f"choke {_CHOKE} ecn", "0 2 2 0", LONG)
     # Both draw four numbers for their hashes.
-    sfb = {"aqm": "sfb", "params": {"preset": "linux"}}
+    sfb: dict[str, Any] = {"aqm": "sfb", "params": {"preset": "linux"}}
     yield s("sfb", "sfb", "0", LONG, **sfb)
     yield s("sfb: ECN", "sfb", "2", LONG, **sfb)
     yield s("sfb: flows", "sfb target 30 max 40 increment 0.01", "0 2 2 1 0", MILD)

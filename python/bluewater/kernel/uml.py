@@ -1,12 +1,12 @@
 """A Linux kernel in user mode whose time is virtual, with a measurement as its first process.
 
-No rights are needed. The kernel boots with the host's files as its root, read-only. Computing takes none
-of its time, so the load of the machine changes nothing. Its random numbers come from a seed: where it asks
-the host for some, a shim (``guest/clock.c``) answers.
+No rights are needed. The kernel boots with the host's files as its root, read-only. Computing takes
+none of its time, so the load of the machine changes nothing. Its random numbers come from a seed:
+where it asks the host for some, a shim (``guest/clock.c``) answers.
 
-A kernel of :mod:`bluewater.kernel.build` keeps virtual time by itself, has all that is needed built in,
-and its queue disciplines draw what ours draw. Debian's ``user-mode-linux`` serves the scripts of
-``crates/validation/reference``, which also read this file; the shim keeps its time.
+A kernel of :mod:`bluewater.kernel.build` keeps virtual time by itself, has all that is needed built
+in, and its queue disciplines draw what ours draw. Debian's ``user-mode-linux`` serves scripts
+of ``crates/validation/reference``, which also read this file; the shim keeps its time.
 
 Only the standard library is imported here: the first process reads this file, too.
 """
@@ -35,7 +35,7 @@ LINE = 4000
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Failed(Exception):
+class NoResultError(Exception):
     """A kernel that gave no result; the text says why."""
 
 
@@ -49,7 +49,7 @@ def shell(command: str) -> str:
 
 def enter(namespace: str) -> None:
     """Enters a network namespace."""
-    with open(f"/run/netns/{namespace}") as f:
+    with Path("/run/netns", namespace).open() as f:
         if LIBC.setns(f.fileno(), 0):
             raise OSError(ctypes.get_errno(), "setns")
     LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
@@ -70,15 +70,17 @@ def load(path: str, instead: Iterable[tuple[bytes, bytes]] = ()) -> None:
 def prepare(
     modules: Iterable[str], instead: Mapping[str, Sequence[tuple[bytes, bytes]]] | None = None
 ) -> None:
-    """Mounts what programs need, and loads those of the modules that the kernel does not have built in;
-    `instead` as for `load`, by the module."""
+    """Mounts what programs need, and loads those of the modules that the kernel has not built in.
+
+    `instead` is as for `load`, by the module.
+    """
     for kind, where in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")]:
         if LIBC.mount(b"none", where.encode(), kind.encode(), 0, None):
             raise OSError(ctypes.get_errno(), where)
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
     for name in modules:
         path = f"{MODULES}/{os.uname().release}/kernel/{name}.ko"
-        if os.path.exists(path):
+        if Path(path).exists():
             load(path, (instead or {}).get(name, ()))
     LIBC.prctl(29, 1)  # PR_SET_TIMERSLACK, 1 ns
 
@@ -102,7 +104,7 @@ def attribute(kind: int, value: bytes) -> bytes:
 def qdisc(
     interface: str, parent: int, handle: int, name: str, options: Iterable[tuple[int, bytes]]
 ) -> None:
-    """Makes a queue discipline that `tc` does not know, of attributes that are in bytes (RTM_NEWQDISC)."""
+    """Makes a queue discipline that `tc` does not know, of attributes in bytes (RTM_NEWQDISC)."""
     index = socket.if_nametoindex(interface)
     body = struct.pack("=BxxxiIII", 0, index, handle, parent, 0)
     body += attribute(1, name.encode() + b"\0")
@@ -115,7 +117,7 @@ def qdisc(
 
 
 def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """The attributes for words as of tc-dualpi2(8), which `tc` has since 6.16. There is always one."""
+    """The attributes for words as of tc-dualpi2(8), which `tc` has since 6.16; at least one."""
 
     def micro(time: str) -> bytes:
         return struct.pack("=I", round(float(time.removesuffix("ms")) * 1000))
@@ -127,12 +129,13 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
         return struct.pack("=B", int(text))
 
     valued: dict[str, tuple[int, Callable[[str], bytes]]] = {
-        "limit": (1, number), "target": (3, micro), "tupdate": (4, micro), "step_packets": (7, number),
-        "step_thresh": (8, micro), "min_qlen_step": (9, number), "coupling_factor": (10, byte),
-        "classic_protection": (13, byte),
+        "limit": (1, number), "target": (3, micro), "tupdate": (4, micro),
+        "step_packets": (7, number), "step_thresh": (8, micro), "min_qlen_step": (9, number),
+        "coupling_factor": (10, byte), "classic_protection": (13, byte),
     }  # fmt: skip
     flags = {
-        "overflow": (11, 0), "drop_on_overload": (11, 1), "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
+        "overflow": (11, 0), "drop_on_overload": (11, 1),
+        "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
         "l4s_ect": (14, 1), "any_ect": (14, 3), "no_split_gso": (15, 0), "split_gso": (15, 1),
     }  # fmt: skip
     word = iter([*words, "split_gso"])
@@ -148,7 +151,12 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
 def batch(program: str, commands: str) -> None:
     """Has `ip` or `tc` execute commands."""
     subprocess.run(
-        f"{program} -batch -", input=commands, text=True, shell=True, check=True, capture_output=True
+        f"{program} -batch -",
+        input=commands,
+        text=True,
+        shell=True,
+        check=True,
+        capture_output=True,
     )
 
 
@@ -177,9 +185,8 @@ def watch(interface: str) -> socket.socket:
 
 
 def captured(tap: socket.socket) -> dict[int, tuple[int, int]]:
-    """Of each datagram that left, by the number that it begins with: when, ns, and the second byte of
-    its IP header."""
-    found = {}
+    """When each datagram left, ns, and the second byte of its IP header, by the number in it."""
+    found: dict[int, tuple[int, int]] = {}
     while True:
         try:
             frame, extra, _, _ = tap.recvmsg(64, 64, socket.MSG_DONTWAIT)
@@ -210,11 +217,12 @@ def run(
     setting: dict[str, Any], folder: str, program: str | Path, kernel: str | Path = DEBIAN,
     timeout: float | None = None,
 ) -> Any:  # fmt: skip
-    """Measures a setting by `program` under a kernel of its own: what another left in its memory would
-    count. `kernel` is Debian's, or one of :mod:`bluewater.kernel.build`.
+    """Measures a setting by `program` under a kernel that has measured no other before.
+
+    `kernel` is Debian's, or one of :mod:`bluewater.kernel.build`.
 
     Raises:
-        Failed: It gave no result.
+        NoResultError: It gave no result.
     """
     virtual = str(kernel) != DEBIAN
     told = f"{folder}/setting.json"
@@ -239,7 +247,7 @@ def run(
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
-            raise Failed(f"no end within {timeout:.0f} s") from None
+            raise NoResultError(f"no end within {timeout:.0f} s") from None
     if setting.get("debug"):
         print(output, end="")
     return row(output)
@@ -249,17 +257,19 @@ def row(output: str) -> Any:
     """What a kernel's first process found, in what the kernel printed.
 
     Raises:
-        Failed: Nothing.
+        NoResultError: Nothing.
     """
     lines = output.splitlines()
     if "END" in lines:
         return json.loads("".join(line[4:] for line in lines if line.startswith("ROW ")))
-    raise Failed("\n".join(output.split("\n")[-12:]).strip() or "it printed nothing")
+    raise NoResultError("\n".join(output.split("\n")[-12:]).strip() or "it printed nothing")
 
 
 def main(inside: Callable[[Any], Any], outside: Callable[[], None] | None = None) -> None:
-    """Measures what the setting says if this is the kernel's first process: what `inside` returns is
-    the row; else `outside`."""
+    """Measures what the setting says if this is the kernel's first process, else calls `outside`.
+
+    What `inside` returns is the row.
+    """
     if os.getpid() != 1:
         if outside:
             outside()
