@@ -111,6 +111,7 @@ def main():
     arguments.add_argument("out", type=Path)
     arguments.add_argument("--count", type=int, default=50)
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--skip", type=int, default=0, help="faults that are known")
     options = arguments.parse_args()
     base = build(options.tree, options.out)
     kept = options.out / "before/build"
@@ -118,7 +119,9 @@ def main():
     shutil.copy2(base.program, kept)
     before = Kernel(kept.parent, base.version, base.modules, base.has_exact_roots)
     counts = {"caught": 0, "ours": 0, "kept": 0, "not built": 0}
-    for file, number, rule, line in list(chosen(options.tree, options.count, options.seed)):
+    for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
+        options.skip :
+    ]:
         path = options.tree / file
         text = path.read_text()
         lines = text.splitlines(keepends=True)

@@ -110,7 +110,7 @@ def recorded(kernel: Kernel, setting: Setting, folder: Path) -> Any:
     Raises:
         NoResultError: It gave no result.
     """
-    asked = json.dumps(asdict(setting), sort_keys=True)
+    asked = json.dumps([asdict(setting), packets(setting)], sort_keys=True)
     code = "".join(path.read_text() for path in (_INSIDE, Path(uml.__file__)))
     name = hashlib.sha256((kernel.digest + asked + code).encode()).hexdigest()[:16]
     kept = folder / "rows" / f"{name}.json"
