@@ -100,12 +100,12 @@ def schedule(
 
 
 def packets(setting: Setting) -> list[tuple[int, int, int]]:
-    """The packets of a setting: when each comes, ns, its flow and its length."""
+    """The packets of a setting: when each comes, ns, its flow and length."""
     flows = len(setting.flows.split())
     if setting.module != "sch_cake":
         return schedule(setting.phases, flows, setting.seed)
-    # Its own clock does not say which is first, a packet that comes or one that leaves: all leave at
-    # the grid's distance from an arrival, and no two arrivals are at the same place in it.
+    # Its own clock does not say which is first, a packet that comes or one that leaves: all
+    # leave at the grid's distance from an arrival, and no two arrivals are at the same place in it.
     found = schedule(setting.phases, flows, setting.seed, lengths=(256, 512, 1024, 1280, 1280))
     shifts = (n * 4051 % 8192 * 16 for n in range(len(found)))
     return [(at + by, flow, size) for by, (at, flow, size) in zip(shifts, found, strict=True)]
