@@ -119,6 +119,8 @@ def recorded(kernel: Kernel, setting: Setting, folder: Path) -> Any:
     with tempfile.TemporaryDirectory() as place:
         told = {"of": asdict(setting), "seed": setting.seed}
         row = uml.run(told, place, _INSIDE, kernel.program, TIMEOUT_S)
+    if len(row) != len(packets(setting)):
+        raise uml.NoResultError("what the kernel printed has gaps")
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(".part")
     part.write_text(json.dumps(row))
