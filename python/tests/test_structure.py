@@ -33,7 +33,7 @@ LAYERS = (
     {""},
     {"gym"},
     {"bench"},
-    {"doctor"},
+    {"doctor", "kernel"},
     {"cli"},
     {"__main__"},
 )

@@ -2,7 +2,7 @@
 # ruff: noqa
 """Record what AccECN of a Linux kernel's TCP tells and counts, acknowledgement by acknowledgement.
 
-Needs what `linux_kernel.py` beside it needs, and a kernel that `linux_build.sh` built.
+Needs what `python/bluewater/kernel/uml.py` needs, and a kernel that `linux_build.sh` built.
 
     linux_accecn.py --kernel PROGRAM [--only TEXT] > linux_accecn.csv
 
@@ -33,8 +33,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_kernel as kernel
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python/bluewater/kernel"))
+import uml as kernel
 import linux_tcp as tcp
 
 COLUMNS = ["setting", "cc", "option", "qdisc", "lost", "seed", "seconds", "mbps", "timeouts",
@@ -259,7 +259,6 @@ def outside():
     arguments.add_argument("--option", type=int, help="only these")
     arguments.add_argument("--kernel", required=True)
     options = arguments.parse_args()
-    kernel.KERNEL, kernel.VIRTUAL = options.kernel, True
     print(",".join(COLUMNS))
     for s in settings():
         s = {
@@ -277,7 +276,7 @@ def outside():
         ):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            row = kernel.run(s, folder, __file__)
+            row = kernel.run(s, folder, __file__, options.kernel)
         print(",".join(str(row[c]) for c in COLUMNS), flush=True)
 
 

@@ -2,7 +2,8 @@
 # ruff: noqa
 """Measure how a Linux kernel's CAKE shares a link in virtual time, as rows of CSV, one for each flow.
 
-Needs what `linux_kernel.py` beside it needs, which boots the kernel. Datagrams only: each flow
+Needs what `python/bluewater/kernel/uml.py` needs, which boots the kernel: Debian's packages
+user-mode-linux, iproute2, ethtool and a C compiler. Datagrams only: each flow
 sends 1000 bytes at a time at a constant rate, from its host and with its codepoint, whatever becomes of
 them. CAKE has its own shaper.
 
@@ -20,8 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_kernel as kernel
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python/bluewater/kernel"))
+import uml as kernel
 
 COLUMNS = [
     "setting", "qdisc", "rate_mbps", "host", "peer", "dscp", "offered_mbps", "seconds", "warmup_s",

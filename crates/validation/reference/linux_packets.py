@@ -2,7 +2,8 @@
 # ruff: noqa
 """Record what a Linux kernel's queue disciplines do to each packet of a schedule, in virtual time.
 
-Needs what `linux_kernel.py` beside it needs, which boots the kernel. Datagrams of a few flows come
+Needs what `python/bluewater/kernel/uml.py` needs, which boots the kernel: Debian's packages
+user-mode-linux, iproute2, ethtool and a C compiler. Datagrams of a few flows come
 straight to the queue discipline (below an htb class with a burst of forty bytes; CAKE has its own shaper), at
 times that a seed says; a capture behind it tells which come out, when, and with which ECN field. A row is
 a setting; `fates` has a character for each packet that came (s: sent, m: marked and sent, d: dropped),
@@ -31,8 +32,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_kernel as kernel
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python/bluewater/kernel"))
+import uml as kernel
+from settings import schedule as packets
 
 COLUMNS = ["setting", "qdisc", "rate_mbps", "flows", "seed", "phases", "fates", "order", "delays"]
 RATE = 10  # Mb/s
@@ -52,30 +54,10 @@ WAVES = "500:180 250:50 600:130 200:20 300:300 500:60"  # ms, and load in % of t
 # --- the schedule, as `linux_packets.rs` has it
 
 
-def splitmix(state):
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) % 2**64
-        z = state
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-        yield z ^ z >> 31
-
-
 def schedule(s):
-    """Of each packet when it comes, ns, its flow and its length: in each phase gaps of half to one and a
-    half times what gives the load, on the grid, each packet of any flow."""
-    draw = splitmix(s["seed"])
-    packets, at, end = [], 0, 0
-    for phase in s["phases"].split():
-        ms, load = map(int, phase.split(":"))
-        end += ms * 1_000_000
-        while at < end:
-            flow = next(draw) % len(s["flows"].split())
-            length = LENGTHS[next(draw) % len(LENGTHS)]
-            packets.append((at, flow, length))
-            gap = length * 800_000 // (s["rate_mbps"] * load)
-            at += max(1, (gap // 2 + next(draw) % gap) // GRID) * GRID
-    return packets
+    """Of each packet when it comes, ns, its flow and its length."""
+    flows = len(s["flows"].split())
+    return packets(s["phases"], flows, s["seed"], 8000 // s["rate_mbps"], LENGTHS, GRID)
 
 
 def exact_settings():
@@ -171,59 +153,8 @@ def queue(s):
             kernel.whole_quanta()
     made = time.monotonic_ns()
     if words[0] == "dualpi2":
-        kernel.qdisc("m1", 0x10001, 0x100000, "dualpi2", list(dualpi2(words[1:])))
+        kernel.qdisc("m1", 0x10001, 0x100000, "dualpi2", list(kernel.dualpi2(words[1:])))
     return made
-
-
-def dualpi2(words):
-    """The attributes for words as of tc-dualpi2(8), which `tc` has since 6.16. There is always one."""
-    word = iter([*words, "split_gso"])
-    micro = lambda time: struct.pack("=I", round(float(time.removesuffix("ms")) * 1000))
-    number = lambda text: struct.pack("=I", int(text))
-    byte = lambda text: struct.pack("=B", int(text))
-    valued = {
-        "limit": (1, number), "target": (3, micro), "tupdate": (4, micro), "step_packets": (7, number),
-        "step_thresh": (8, micro), "min_qlen_step": (9, number), "coupling_factor": (10, byte),
-        "classic_protection": (13, byte),
-    }  # fmt: skip
-    flags = {
-        "overflow": (11, 0), "drop_on_overload": (11, 1), "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
-        "l4s_ect": (14, 1), "any_ect": (14, 3), "no_split_gso": (15, 0), "split_gso": (15, 1),
-    }  # fmt: skip
-    for name in word:
-        if name in flags:
-            kind, value = flags[name]
-            yield kind, byte(value)
-        else:
-            kind, convert = valued[name]
-            yield kind, convert(next(word))
-
-
-def watch():
-    """What leaves by the interface, with the time."""
-    tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-    tap.setsockopt(socket.SOL_SOCKET, 33, 1 << 28)  # SO_RCVBUFFORCE
-    tap.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
-    tap.bind(("m1", 3))
-    return tap
-
-
-def captured(tap):
-    found = {}
-    while True:
-        try:
-            frame, extra, _, _ = tap.recvmsg(64, 64, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return found
-        (number,) = struct.unpack_from("!I", frame, 42)
-        seconds, ns = struct.unpack("=qq", extra[0][2])
-        found[number] = (seconds * 1_000_000_000 + ns, frame[15])
-
-
-def wait_until(ns):
-    """To the nanosecond, which no number of seconds is."""
-    when = struct.pack("=qq", *divmod(ns, 1_000_000_000))
-    kernel.LIBC.clock_nanosleep(1, 1, when, None)  # CLOCK_MONOTONIC, TIMER_ABSTIME
 
 
 def play(s, tap):
@@ -235,23 +166,23 @@ def play(s, tap):
         udp.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
         udp.bind(("10.0.1.2", 6000 + n))
         flows.append(udp)
-    packets = schedule(s)
+    coming = schedule(s)
     begin = (time.monotonic_ns() + 10_000_000) // GRID * GRID
     wall = time.time_ns() - time.monotonic_ns()
-    # Under virtual time of its own the kernel takes 256 ns for each look at the clock.
+    # Under virtual time of its own the kernel takes 1 ns for each look at the clock.
     late = []
-    for n, (at, flow, length) in enumerate(packets):
-        wait_until(begin + at)
+    for n, (at, flow, length) in enumerate(coming):
+        kernel.wait_until(begin + at)
         if not s["virtual"]:
             late.append(time.monotonic_ns() - begin - at)
         flows[flow].sendto(struct.pack("!I", n).ljust(length - 42, b"\0"), ("10.0.1.1", 5000))
     if any(late):
         raise ValueError(f"a packet came {max(late)} ns late")
     time.sleep(4)
-    found = captured(tap)
+    found = kernel.captured(tap)
     return begin, [
         found[n] and (found[n][0] - wall - begin - at, found[n][1]) if n in found else None
-        for n, (at, _, _) in enumerate(packets)
+        for n, (at, _, _) in enumerate(coming)
     ]
 
 
@@ -276,11 +207,11 @@ def inside(s):
     whole = {"net/sched/sch_cake": WHOLE} if s.get("whole") else {}
     kernel.prepare(["drivers/net/veth", "net/sched/sch_htb", discipline], whole)
     build_network()
-    tap = watch()
+    tap = kernel.watch("m1")
     time.sleep(0.5)
     made = queue(s)
     time.sleep(0.6)
-    captured(tap)
+    kernel.captured(tap)
     if discipline.endswith("pie"):
         # Its first update comes 50 ticks of 10 ms after this, and one more since it never comes early;
         # then every two and one.
@@ -296,19 +227,17 @@ def outside():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--only", default="")
     arguments.add_argument("--drawn", action="store_true")
-    arguments.add_argument("--kernel")
+    arguments.add_argument("--kernel", default=kernel.DEBIAN)
     options = arguments.parse_args()
-    kernel.KERNEL = options.kernel or kernel.KERNEL
-    kernel.VIRTUAL = bool(options.kernel)
     columns = COLUMNS + ["made"] if options.drawn else COLUMNS
     print(",".join(columns))
     for s in drawn_settings() if options.drawn else exact_settings():
         if options.only not in s["setting"]:
             continue
-        s["virtual"] = kernel.VIRTUAL
+        s["virtual"] = options.kernel != kernel.DEBIAN
         s["environment"] = {"GRID": "256"}
         with tempfile.TemporaryDirectory() as folder:
-            measured = kernel.run(s, folder, __file__)
+            measured = kernel.run(s, folder, __file__, options.kernel)
         if s["virtual"] and not options.drawn:
             s["setting"] = s["setting"].replace("cake", "cake of 7.2")
         values = [s[c] for c in COLUMNS[:6]] + measured

@@ -2,7 +2,8 @@
 # ruff: noqa
 """Measure the TCP and the queue disciplines of a Linux kernel in virtual time, as rows of CSV.
 
-Needs what `linux_kernel.py` beside it needs, which boots the kernel. A row measured again still
+Needs what `python/bluewater/kernel/uml.py` needs, which boots the kernel: Debian's packages
+user-mode-linux, iproute2, ethtool and a C compiler. A row measured again still
 differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
@@ -35,8 +36,8 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # which -I leaves out
-import linux_kernel as kernel
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python/bluewater/kernel"))
+import uml as kernel
 
 NEEDED = [
     "drivers/net/veth",
@@ -399,8 +400,6 @@ def outside():
     options.add_argument("--json", help="one setting of your own instead")
     options.add_argument("--kernel", help="one that linux_build.sh built")
     options = options.parse_args()
-    kernel.KERNEL = options.kernel or kernel.KERNEL
-    kernel.VIRTUAL = bool(options.kernel)
     wanted = bbr_settings() if options.bbr else settings()
     wanted = [json.loads(options.json)] if options.json else wanted
     wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]
@@ -409,7 +408,7 @@ def outside():
     for seed in range(options.first, options.first + options.seeds):
         with tempfile.TemporaryDirectory() as folder:
             for s in wanted:
-                row = kernel.run({**s, "seed": seed}, folder, __file__)
+                row = kernel.run({**s, "seed": seed}, folder, __file__, options.kernel)
                 print(",".join(str(row[c]) for c in columns), flush=True)
 
 

@@ -19,6 +19,7 @@ from bluewater.cli import (
     gateway,
     identify,
     info,
+    kernel,
     plot,
     replay,
     reproduce,
@@ -77,6 +78,7 @@ for module in (
     trace,
     gateway,
     replay,
+    kernel,
     bench,
     doctor,
 ):

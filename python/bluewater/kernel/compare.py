@@ -1,0 +1,159 @@
+"""Comparing a kernel's disciplines with ours, or with another kernel's, setting by setting."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bluewater.errors import InputError
+from bluewater.kernel import ours, uml
+from bluewater.kernel.fates import Fate, first_difference, of_kernel
+from bluewater.kernel.settings import ALL, Setting, packets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bluewater.kernel.build import Kernel
+
+TIMEOUT_S = 60.0
+"""How long a kernel may take for a setting: a hundred times what it needs."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A setting compared.
+
+    Attributes:
+        setting: Its name.
+        packets: How many packets came.
+        dropped: How many of them the kernel dropped.
+        marked: How many it marked.
+        differ: How many have another fate or leave at another time.
+        first: The first of these in time: number, arrival (ns), flow, bytes, and both fates.
+        why: What ``bluewater why`` says about ours.
+        failed: Why there is no result of a kernel.
+    """
+
+    setting: str
+    packets: int
+    dropped: int = 0
+    marked: int = 0
+    differ: int = 0
+    first: dict[str, Any] | None = None
+    why: str = ""
+    failed: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every packet has the same fate."""
+        return not self.differ and not self.failed
+
+
+def chosen(kernel: Kernel, against: Kernel | None, only: str) -> list[Setting]:
+    """The settings whose names have the pattern, of disciplines that the kernels have.
+
+    Raises:
+        InputError: There are none.
+    """
+    both = kernel.modules & (against.modules if against else kernel.modules)
+    there = [each for each in ALL if each.module in both and (against or each.aqm)]
+    found = [each for each in there if only in each.name]
+    if not found:
+        raise InputError(
+            "no setting has this in its name",
+            key="only",
+            value=only,
+            allowed=", ".join(sorted({each.name.split(":")[0] for each in there})),
+        )
+    return found
+
+
+def compare(
+    kernel: Kernel, settings: Sequence[Setting], folder: Path, against: Kernel | None = None,
+    jobs: int | None = None,
+) -> Iterator[Compared]:  # fmt: skip
+    """Compares setting after setting with ours, or with another kernel.
+
+    Args:
+        kernel: The kernel.
+        settings: What is compared.
+        folder: Where our scenarios and their packets go, and what kernels did.
+        against: The other kernel.
+        jobs: How many kernels run side by side; by default one for each processor.
+    """
+    ours_at = {each.name: folder / "ours" / slug(each.name) for each in settings}
+
+    def one(setting: Setting) -> Compared:
+        try:
+            theirs = of_kernel(setting, recorded(kernel, setting, folder))
+            if against:
+                other = of_kernel(setting, recorded(against, setting, folder))
+            else:
+                other = ours.fates(setting, kernel, ours_at[setting.name])
+        except uml.NoResultError as error:
+            return Compared(setting.name, len(packets(setting)), failed=str(error))
+        return _compared(setting, theirs, other, None if against else ours_at[setting.name])
+
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        yield from pool.map(one, settings)
+
+
+def recorded(kernel: Kernel, setting: Setting, folder: Path) -> Any:
+    """What a kernel did with a setting's packets; the same program is not asked twice.
+
+    Raises:
+        NoResultError: It gave no result.
+    """
+    asked = json.dumps([asdict(setting), packets(setting)], sort_keys=True)
+    code = "".join(path.read_text() for path in (_INSIDE, Path(uml.__file__)))
+    name = hashlib.sha256((kernel.digest + asked + code).encode()).hexdigest()[:16]
+    kept = folder / "rows" / f"{name}.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
+    with tempfile.TemporaryDirectory() as place:
+        told = {"of": asdict(setting), "seed": setting.seed}
+        row = uml.run(told, place, _INSIDE, kernel.program, TIMEOUT_S)
+    if len(row) != len(packets(setting)):
+        raise uml.NoResultError("what the kernel printed has gaps")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(".part")
+    part.write_text(json.dumps(row))
+    part.replace(kept)
+    return row
+
+
+_INSIDE = Path(__file__).with_name("inside.py")
+
+
+def slug(name: str) -> str:
+    """A setting's name as one of a folder."""
+    return "-".join("".join(c if c.isalnum() or c == "_" else " " for c in name).split())
+
+
+def _compared(
+    setting: Setting, theirs: Sequence[Fate], other: Sequence[Fate], folder: Path | None
+) -> Compared:
+    differ = sum(not a.is_as(b) for a, b in zip(theirs, other, strict=True))
+    first, why = None, ""
+    if (n := first_difference(theirs, other)) is not None:
+        at, flow, length = packets(setting)[n]
+        first = {
+            "packet": n, "arrives_ns": at, "flow": flow, "bytes": length, "kernel": str(theirs[n]),
+            "other": str(other[n]),
+        }  # fmt: skip
+        why = ours.explained(folder, n) if folder else ""
+    return Compared(
+        setting.name,
+        len(theirs),
+        sum(fate.left is None for fate in theirs),
+        sum(fate.marked for fate in theirs),
+        differ,
+        first,
+        why,
+    )

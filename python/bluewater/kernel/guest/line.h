@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* A network interface "line" that takes its time for each byte, as the simulator's transmitter does: the next
+ * packet leaves the queue when the one before has left the line, to the nanosecond. What left it is gone.
+ * Included before a file of net/sched that every kernel has.
+ */
+#include <linux/etherdevice.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/version.h>
+
+#define LINE_LATE 1000 /* ns that a timer's softirq may take */
+#define LINE_EARLY 16 /* ns by which a packet leaves before one that comes at the same time */
+
+static u64 line_free; /* ns */
+static struct hrtimer line_timer;
+static unsigned int line_byte = 512; /* ns */
+module_param_named(line_byte, line_byte, uint, 0600);
+
+static enum hrtimer_restart line_idle(struct hrtimer *timer)
+{
+	struct net_device *dev = dev_get_by_name(&init_net, "line");
+
+	netif_wake_queue(dev);
+	dev_put(dev);
+	return HRTIMER_NORESTART;
+}
+
+static netdev_tx_t line_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	u64 now = ktime_get_ns();
+
+	if (line_byte) {
+		netif_stop_queue(dev);
+		line_free = now - line_free < LINE_LATE ? line_free : now - LINE_EARLY;
+		line_free += (u64)skb->len * line_byte;
+		hrtimer_start(&line_timer, ns_to_ktime(line_free), HRTIMER_MODE_ABS);
+	}
+	consume_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops line_ops = { .ndo_start_xmit = line_xmit };
+
+static void line_setup(struct net_device *dev)
+{
+	ether_setup(dev);
+	dev->netdev_ops = &line_ops;
+	dev->flags |= IFF_NOARP;
+	eth_hw_addr_random(dev);
+}
+
+static int __init line_init(void)
+{
+	struct net_device *dev = alloc_netdev(0, "line", NET_NAME_UNKNOWN, line_setup);
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+	hrtimer_init(&line_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	line_timer.function = line_idle;
+#else
+	hrtimer_setup(&line_timer, line_idle, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#endif
+	return dev ? register_netdev(dev) : -ENOMEM;
+}
+late_initcall(line_init);

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Counts how many faults in a kernel's queue disciplines `bluewater kernel` finds.
+
+    .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 50] [--seed 1]
+
+Changes a line of TREE after another, builds each fault and compares it with the kernel before. TREE
+is a scratch copy: the script writes to it and restores it. A fault is caught if a setting differs,
+or gives no result; `ours` says that one with a discipline of ours does, so that the comparison with
+ours finds it, too.
+Rules make the faults: a comparison, a constant, an operator, a condition, or a statement less.
+"""
+
+import argparse
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from bluewater.kernel.build import Kernel, NotBuiltError, build
+from bluewater.kernel.compare import compare
+from bluewater.kernel.settings import ALL
+
+FILES = {
+    "include/net/codel_impl.h": ("sch_codel", "sch_fq_codel"),
+    "net/sched/sch_codel.c": ("sch_codel",),
+    "net/sched/sch_fq_codel.c": ("sch_fq_codel",),
+    "net/sched/sch_pie.c": ("sch_pie", "sch_fq_pie"),
+    "net/sched/sch_fq_pie.c": ("sch_fq_pie",),
+    "net/sched/sch_cake.c": ("sch_cake",),
+    "net/sched/sch_sfb.c": ("sch_sfb",),
+    "net/sched/sch_red.c": ("sch_red",),
+    "include/net/red.h": ("sch_red", "sch_choke"),
+    "net/sched/sch_choke.c": ("sch_choke",),
+    "net/sched/sch_sfq.c": ("sch_sfq",),
+    "net/sched/sch_dualpi2.c": ("sch_dualpi2",),
+}
+"""Files that are changed, and the disciplines that use them."""
+IDLE = re.compile(
+    r"init|dump|change|destroy|reset|stats|walk|leaf|graft|find|bind|unbind|class|tcf|config|policy"
+    r"|check|alloc|free|offload|params|adaptative|swap"
+)
+"""Functions that no packet passes."""
+RULES = (
+    ("comparison", r"(?<=\w) (<|<=|>|>=) (?=[\w(])", {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}),
+    ("comparison", r" (==|!=) ", {"==": "!=", "!=": "=="}),
+    (
+        "operator",
+        r"(?<=[\w)]) (\+|-|\+=|-=) (?=[\w(])",
+        {"+": "-", "-": "+", "+=": "-=", "-=": "+="},
+    ),
+    ("operator", r" (&&|\|\|) ", {"&&": "||", "||": "&&"}),
+    ("constant", r"(?<=[ (])(\d+)(?=[;, )])", None),
+)
+
+
+def bodies(lines):
+    """The numbers of the lines in functions that packets pass."""
+    name, inside = "", False
+    for number, line in enumerate(lines):
+        if line.startswith("{"):
+            inside = bool(name) and not IDLE.search(name)
+        elif line.startswith("}"):
+            name, inside = "", False
+        elif not inside and (
+            head := re.match(r"(?:static|struct|bool|void|int|u\d+|\w+)\b.*?\b(\w+)\(", line)
+        ):
+            name = head[1]
+        elif inside:
+            yield number
+
+
+def faults(text):
+    """Every fault of a file: line number, rule, and the line with it."""
+    lines = text.splitlines(keepends=True)
+    for number in bodies(lines):
+        line = lines[number]
+        if re.match(
+            r"\s*(/?\*|//|#|return -E|WARN|BUG|.*(NL_SET|extack|stats\.|tcf_|qstats_))", line
+        ):
+            continue
+        for rule, pattern, other in RULES:
+            for found in re.finditer(pattern, line):
+                new = other[found[1]] if other else str(int(found[1]) + 1)
+                yield number, rule, line[: found.start(1)] + new + line[found.end(1) :]
+        if re.match(r"\t+(?:[\w>.\[\]-]+(?:\+\+|--| [-+|&*]?= .*)|[a-z]\w+\(.*\));$", line):
+            yield number, "statement less", "\t;\n"
+        if single := re.match(r"(\t+(?:} else )?if )(\(.*\))( \{)?$", line):
+            yield number, "condition", f"{single[1]}(!{single[2]}){single[3] or ''}\n"
+
+
+def chosen(tree, count, seed):
+    """So many faults, spread over the files by their number of lines that can be wrong."""
+    draw = random.Random(seed)
+    all_ = {}
+    for file in FILES:
+        if (tree / file).exists() and (found := list(faults((tree / file).read_text()))):
+            draw.shuffle(found)
+            seen = set()
+            all_[file] = [f for f in found if not (f[0] in seen or seen.add(f[0]))]
+    weight = sum(len(found) ** 0.5 for found in all_.values())
+    for file, found in all_.items():
+        for each in found[: max(2, round(count * len(found) ** 0.5 / weight))]:
+            yield file, *each
+
+
+def main():
+    """Prints a line for each fault, and the counts."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("tree", type=Path)
+    arguments.add_argument("out", type=Path)
+    arguments.add_argument("--count", type=int, default=50)
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--skip", type=int, default=0, help="faults that are known")
+    options = arguments.parse_args()
+    base = build(options.tree, options.out)
+    kept = options.out / "before/build"
+    kept.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(base.program, kept)
+    before = Kernel(kept.parent, base.version, base.modules, base.has_exact_roots)
+    counts = {"caught": 0, "ours": 0, "kept": 0, "not built": 0}
+    for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
+        options.skip :
+    ]:
+        path = options.tree / file
+        text = path.read_text()
+        lines = text.splitlines(keepends=True)
+        old, lines[number] = lines[number], line
+        path.write_text("".join(lines))
+        try:
+            verdict = judged(options, before, FILES[file])
+        finally:
+            path.write_text(text)
+        for word in verdict.split(", "):
+            counts[word] += 1
+        print(
+            f"{verdict:14} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}", flush=True
+        )
+    print(counts)
+
+
+def judged(options, before, modules):
+    """Whether a setting tells the fault that the tree has."""
+    try:
+        after = build(options.tree, options.out)
+    except NotBuiltError:
+        return "not built"
+    settings = sorted(
+        (s for s in ALL if s.module in modules and s.module in before.modules),
+        key=lambda s: not s.aqm,
+    )
+    for setting in settings:
+        for each in compare(after, [setting], options.out / "results", before):
+            if not each.is_equal:
+                return "caught, ours" if setting.aqm else "caught"
+    return "kept"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
