@@ -278,7 +278,7 @@ seed= | seed = "" | a whole number
 seed=99999999999999999999 | a whole number
 duration=1e3s | "1e3s" | a time such as
 time=4s | time = "4s" | unknown key | did you mean `duration`?
-queue.0.aqm=fq | "fq" | `fq-codel` shares among flows
+queue.0.aqm=fairqueue | "fairqueue" | did you mean `fq`?
 queue.0.aqm=l4s | "l4s" | did you mean `dualpi2`?
 queue.0.aqm=tbf | "tbf" | a link shapes by itself, to its rate
 queue.0.aqm=htb | "htb" | a link shapes by itself
