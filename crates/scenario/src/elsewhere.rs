@@ -152,8 +152,8 @@ const PARAMETERS: &[(&[&str], &str)] = &[
     (&["wash", "nowash"], "codepoints are cleared by the queue's `wash`"),
     (
         &["nat", "nonat"],
-        "hosts behind an address translator: a scenario has them, unless its queue is `translated`; the \
-         gateway does not ask the translator, and sees them on its inner side alone",
+        "hosts behind an address translator are told apart, unless their queue is `translated`; the gateway \
+         asks no translator, and sees them on its inner side alone",
     ),
     (
         &["pacing", "nopacing", "horizon"],

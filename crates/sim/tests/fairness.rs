@@ -151,3 +151,31 @@ fn hosts_behind_a_translator_share_equally_where_cake_knows_them() {
         assert_eq!(share(&format!("translated = \"{other}\"")), known);
     }
 }
+
+/// Whatever the link has, each flow gets its rate and no more, whether it responds to losses or not.
+#[test]
+fn fq_holds_each_flow_to_its_rate() {
+    let outcome = run(r#"
+        duration = "20s"
+        warmup = "5s"
+        [network]
+        preset = "dumbbell"
+        rate = "20mbit"
+        delay = "10ms"
+        [[queue]]
+        aqm = "fq"
+        buffer = "10000p"
+        params = { maxrate = "2mbit" }
+        [[traffic]]
+        transport = "cubic"
+        flows = 3
+        [[traffic]]
+        transport = "cbr"
+        rate = "5mbit"
+        "#);
+    for goodput in outcome.flows.real("goodput_bps").iter().flatten() {
+        assert!((goodput / 2e6 - 1.0).abs() < 0.01, "{goodput}");
+    }
+    let used = outcome.summary.real("utilisation")[0].unwrap();
+    assert!((used - 0.4).abs() < 0.01, "{used}");
+}

@@ -26,7 +26,7 @@
 //! Against Linux:
 //! - Packets carry no time at which they may leave, which Linux's TCP sets by its pacing. Senders here pace
 //!   themselves before the queue, so that `maxrate` alone paces in it, and there is no horizon.
-//! - Flows never meet. As many are known as the buffer has packets, or [`KNOWN`] if that is more; beyond,
+//! - Flows never meet. As many are known as the buffer has packets, or 2048 if that is more; beyond,
 //!   the flow without packets for longest is forgotten. Linux knows sockets, and hashes what it forwards
 //!   into 1024 flows.
 //! - A gap may be longer than a second, which is the longest in Linux.
