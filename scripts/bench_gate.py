@@ -45,7 +45,7 @@ LOADS = ("partial", "overload", "crowd", MANY)
 MORE = {
     "partial": ["red,max_p=0.1", "sfb,levels=8,bins=16"],
     "crowd": ["red-pd,target_rtt=1s,least_drop_rate=0.1"],
-    MANY: ["drr", "fq-codel", "fq-pie", "cake", "red-pd", "csfq"],
+    MANY: ["drr", "fq", "fq-codel", "fq-pie", "cake", "red-pd", "csfq"],
 }
 COUNTED = 10_000  # packets
 NOTHING = "nothing"  # the driving itself

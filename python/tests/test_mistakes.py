@@ -246,6 +246,7 @@ network.name=x | unknown key | did you mean `title` of the file
 measure.interval=5s | measure.interval = "5s" | at most the duration of 4s
 queue.0.aqm=fifo | "fifo" | `droptail`
 queue.0.aqm=blue2 | "blue2" | did you mean `blue`?
+queue.0.translated=both | "both" | host | peer
 queue.0.params.ecn=yes | queue[0].params.ecn = "yes" | true or false
 queue.0.params.freeze_time=100 | queue[0].params.freeze_time = 100 | add the unit
 queue.0.params.freeze_time=-1ms | "-1ms" | a time such as
@@ -280,7 +281,7 @@ seed= | seed = "" | a whole number
 seed=99999999999999999999 | a whole number
 duration=1e3s | "1e3s" | a time such as
 time=4s | time = "4s" | unknown key | did you mean `duration`?
-queue.0.aqm=fq | "fq" | `fq-codel` shares among flows
+queue.0.aqm=fairqueue | "fairqueue" | did you mean `fq`?
 queue.0.aqm=l4s | "l4s" | did you mean `dualpi2`?
 queue.0.aqm=tbf | "tbf" | a link shapes by itself, to its rate
 queue.0.aqm=htb | "htb" | a link shapes by itself
@@ -304,6 +305,7 @@ queue.0.aqm=own.py | "own.py" | name the class, too: `python:own.py:CLASS`
 queue.0.aqm=python:own.py | "python:own.py" | name the class, too
 queue.0.prefilter=tbf | "tbf" | it drops; a shaper is a key of a queue: `shaper = { rate = … }`
 queue.0.params.limit=100 | queue[0].params.limit | its `buffer`, whatever the discipline
+queue.0.params.nat=true | queue[0].params.nat | unless their queue is `translated`
 queue.0.params.bandwidth=10mbit | queue[0].params.bandwidth | the rate is the link's
 queue.0.params.avpkt=1000 | queue[0].params.avpkt | no such parameter
 queue.0.params.minth=5p | queue[0].params.minth | blue has
@@ -513,7 +515,7 @@ compare 'red blue' | 'red blue' | without quotes: red blue
 compare my.toml | a scenario | `bluewater sweep my.toml`
 compare tbf | 'tbf' | a link shapes by itself
 compare netem | 'netem' | keys of a link | `delay`, `loss`
-compare fq | 'fq' | `fq-codel` shares among flows
+compare fairqueue | 'fairqueue' | did you mean `fq`?
 compare l4s | 'l4s' | did you mean `dualpi2`?
 compare red:gentle=maybe | gentle = 'maybe' | true or false
 compare codel:target=5 | target = '5' | add the unit

@@ -246,7 +246,7 @@ def waiting(found: pl.DataFrame) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize("aqm", ["fq-codel", "fq-pie", "cake", "sfq", "drr"])
+@pytest.mark.parametrize("aqm", ["fq-codel", "fq-pie", "cake", "sfq", "drr", "fq"])
 def test_the_queue_of_a_flow_says_what_waits_in_it(tmp_path: Path, aqm: str) -> None:
     found = packets_of(aqm, tmp_path)
     # Two packets at one instant: which was first is not in their times.

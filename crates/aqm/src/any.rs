@@ -8,6 +8,7 @@ use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
+use crate::fair::fq::{self, Fq};
 use crate::fair::htb::Htb;
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
@@ -399,6 +400,7 @@ any_qdisc! { $
     RedPenaltyBox = red_penalty_box::ABOUT, Fifo<red_penalty_box::RedPenaltyBox>;
     Sfq = sfq::ABOUT, Fair<sfq::Sfq>;
     Drr = drr::ABOUT, Fair<drr::Drr>;
+    Fq = fq::ABOUT, Fq;
     FqCodel = flow_queue::FQ_CODEL, Fair<flow_queue::FlowQueue<codel::Codel>>;
     FqPie = flow_queue::FQ_PIE, Fair<flow_queue::FlowQueue<pie::Pie>>;
     Cake = cake::ABOUT, Cake;

@@ -52,7 +52,7 @@ impl Label {
     /// As many codepoints there are.
     pub const CODEPOINTS: u8 = 1 << 6;
     /// The bits of a key that tell the codepoint, the sender, its peer.
-    pub(crate) const FIELDS: [u64; 3] = [0x3f << 58, 0x1fff << 45, 0x1fff << 32];
+    pub const FIELDS: [u64; 3] = [0x3f << 58, 0x1fff << 45, 0x1fff << 32];
 }
 
 impl FlowKey {

@@ -37,7 +37,7 @@ const QUICK: [&[(&str, &str)]; 5] = [
 ];
 
 /// Disciplines that decide nothing before the buffer, or that of a flow, is full.
-const OVERFLOW_ALONE: [&str; 5] = ["droptail", "random-drop", "drop-front", "sfq", "drr"];
+const OVERFLOW_ALONE: [&str; 6] = ["droptail", "random-drop", "drop-front", "sfq", "drr", "fq"];
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")

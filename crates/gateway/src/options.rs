@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use aqm::any::BuildError;
 use aqm::filter::policer::PolicerConfig;
+use aqm::shaper::ShaperConfig;
 use aqm::{About, CATALOG, Duration, Framing, Limit, Rate, Size};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -108,6 +109,12 @@ struct Way {
     /// What the shaper lets pass at once after a pause; ten packets of 1514 bytes if not given.
     #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
     shaper_burst: Option<Size>,
+    /// The rate at which the shaper's bursts leave, or none: that of the link.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    shaper_peak: Option<OrNone<Rate>>,
+    /// What of such a burst leaves at once; a packet of 1514 bytes if not given.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    shaper_peak_burst: Option<Size>,
     /// The options that were given for this way alone.
     #[arg(skip)]
     alone: Vec<String>,
@@ -241,6 +248,8 @@ impl Way {
     fn spec(&self, back: Duration, seed: u64) -> Result<Spec, Trouble> {
         let mut framing = self.overhead.unwrap_or_default();
         framing.mpu = self.mpu.unwrap_or(framing.mpu);
+        let shaper = bucket(SHAPER, None, self.shaper, self.shaper_burst)?;
+        let peak = bucket(PEAK, None, self.shaper_peak, self.shaper_peak_burst)?;
         Ok(Spec {
             rate: self.rate,
             delay: self.delay,
@@ -264,8 +273,9 @@ impl Way {
             },
             told_rate: self.told_rate,
             wash: self.wash,
-            policer: bucket("policer", None, self.policer, self.policer_burst)?,
-            shaper: bucket("shaper", None, self.shaper, self.shaper_burst)?,
+            policer: bucket(POLICER, None, self.policer, self.policer_burst)?,
+            shaper,
+            peak: of_shaper(shaper, self.shaper, peak)?,
         })
     }
 
@@ -365,6 +375,14 @@ pub struct Change {
     #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
     #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
     pub shaper_burst: Option<Size>,
+    /// The rate at which the shaper's bursts leave, or none.
+    #[arg(long, value_name = "RATE", value_parser = text::<OrNone<Rate>>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub shaper_peak: Option<OrNone<Rate>>,
+    /// What of such a burst leaves at once.
+    #[arg(long, value_name = "SIZE", value_parser = text::<Size>)]
+    #[serde(skip_serializing_if = "Option::is_none", with = "quantity")]
+    pub shaper_peak_burst: Option<Size>,
 }
 
 /// The largest `--mpu`, bytes.
@@ -421,8 +439,10 @@ impl Change {
         wire.loss = self.loss.unwrap_or(wire.loss);
         wire.duplicate = self.duplicate.map_or(wire.duplicate, |p| p.0);
         wire.corrupt = self.corrupt.map_or(wire.corrupt, |p| p.0);
-        new.policer = bucket("policer", old.policer, self.policer, self.policer_burst)?;
-        new.shaper = bucket("shaper", old.shaper, self.shaper, self.shaper_burst)?;
+        new.policer = bucket(POLICER, old.policer, self.policer, self.policer_burst)?;
+        new.shaper = bucket(SHAPER, old.shaper, self.shaper, self.shaper_burst)?;
+        let peak = bucket(PEAK, old.peak, self.shaper_peak, self.shaper_peak_burst)?;
+        new.peak = of_shaper(new.shaper, self.shaper, peak)?;
         if let Some(buffer) = self.buffer {
             new.limit = limit("--buffer", buffer, new.rate, new.delay + back)?;
         }
@@ -438,9 +458,15 @@ impl Change {
     }
 }
 
+/// The name of a bucket in options, and its burst if none is given.
+type Kind = (&'static str, fn() -> Size);
+const POLICER: Kind = ("policer", || PolicerConfig::default().burst);
+const SHAPER: Kind = ("shaper", || ShaperConfig::default().burst);
+const PEAK: Kind = ("shaper-peak", || ShaperConfig::default().minburst);
+
 /// What a policer, or a shaper, becomes by another rate, or none, and another burst.
 fn bucket(
-    name: &str,
+    (name, default): Kind,
     old: Option<Bucket>,
     rate: Option<OrNone<Rate>>,
     burst: Option<Size>,
@@ -448,8 +474,7 @@ fn bucket(
     let known = rate.map_or(old.map(|old| old.rate), |rate| rate.0);
     match (known, burst) {
         (Some(rate), _) => {
-            let burst = burst.or(old.map(|old| old.burst));
-            let burst = burst.unwrap_or_else(|| PolicerConfig::default().burst);
+            let burst = burst.or(old.map(|old| old.burst)).unwrap_or_else(default);
             Ok(Some(Bucket { rate, burst }))
         }
         (None, Some(burst)) if rate.is_none() => Err(Trouble::new(
@@ -457,6 +482,22 @@ fn bucket(
             format!("--{name} RATE makes one"),
         )),
         _ => Ok(None),
+    }
+}
+
+/// The peak of a shaper; where `asked` took the shaper away, the peak goes with it.
+fn of_shaper(
+    shaper: Option<Bucket>,
+    asked: Option<OrNone<Rate>>,
+    peak: Option<Bucket>,
+) -> Result<Option<Bucket>, Trouble> {
+    match (shaper, peak) {
+        (None, Some(peak)) if asked.is_none() => Err(Trouble::new(
+            format!("--shaper-peak {}: there is no shaper", peak.rate),
+            "--shaper RATE makes one",
+        )),
+        (None, _) => Ok(None),
+        (Some(_), peak) => Ok(peak),
     }
 }
 
@@ -615,6 +656,38 @@ mod tests {
         let [up, down] = specs("--rate=10mbit --shaper=5mbit --down-shaper-burst=30kB");
         let shapers = [up, down].map(|spec| spec.shaper.map(|s| s.burst.to_string()));
         assert_eq!(shapers, [Some("15140B".into()), Some("30kB".into())]);
+    }
+
+    #[test]
+    fn a_shaper_may_have_a_peak() {
+        let told = |specs: [Spec; 2]| {
+            specs.map(|spec| spec.peak.map(|p| (p.rate.to_string(), p.burst.to_string())))
+        };
+        let some = |rate: &str, burst: &str| Some((rate.to_string(), burst.to_string()));
+        let args = "--rate=10mbit --shaper=2mbit --shaper-peak=5mbit --down-shaper-peak-burst=9kB";
+        let both = specs(args);
+        assert_eq!(told(both.clone()), [some("5mbit", "1514B"), some("5mbit", "9kB")]);
+        assert_eq!(
+            told(specs(&format!("{args} --down-shaper=none"))),
+            [some("5mbit", "1514B"), None]
+        );
+        let changed = |json: &str| {
+            let change: Change = serde_json::from_str(json).unwrap();
+            let new = change.apply(both.each_ref()).map(|new| told(new.map(Option::unwrap)));
+            new.map_err(|trouble| trouble.what)
+        };
+        assert_eq!(changed(r#"{"shaper": "none"}"#), Ok([None, None]));
+        assert_eq!(changed(r#"{"shaper_peak": "none"}"#), Ok([None, None]));
+        assert_eq!(
+            changed(r#"{"shaper_peak": "4mbit"}"#),
+            Ok([some("4mbit", "1514B"), some("4mbit", "9kB")])
+        );
+        let alone = Change { shaper_peak: Some("4mbit".parse().unwrap()), ..Change::default() };
+        let refused = alone.apply(specs("--rate=10mbit").each_ref()).unwrap_err();
+        assert_eq!(refused.what, "--shaper-peak 4mbit: there is no shaper");
+        let spec = &specs("--rate=10mbit --shaper=2mbit --shaper-peak=1mbit")[0];
+        let error = crate::link::Link::new(spec, crate::frame::Layer::Ip, 1500).err().unwrap();
+        assert!(explain(spec, error).what.contains("shaper-peak"));
     }
 
     #[test]

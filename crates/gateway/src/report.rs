@@ -168,7 +168,8 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         "mean_packet": spec.mean_packet, "seed": spec.seed,
     });
     varying(&mut all, spec);
-    for (name, bucket) in [("policer", spec.policer), ("shaper", spec.shaper)] {
+    let buckets = [("policer", spec.policer), ("shaper", spec.shaper), ("shaper_peak", spec.peak)];
+    for (name, bucket) in buckets {
         if let Some(Bucket { rate, burst }) = bucket {
             all[name] = json!({"rate": rate.to_string(), "burst": burst.to_string()});
         }

@@ -11,11 +11,7 @@ const NAMES: &[Row] = &[
     // Queue disciplines.
     (&["fifo", "pfifo", "bfifo", "taildrop", "pfifofast"], "droptail", "it is `droptail` here"),
     (&["headdrop", "pfifoheaddrop"], "drop-front", ""),
-    (
-        &["fq"],
-        "fq-codel",
-        "`fq-codel` shares among flows; pacing, as by Linux's fq, is the sender's",
-    ),
+    (&["fairqueue"], "fq", ""),
     (&["l4s", "dualq", "dualpi", "coupled"], "dualpi2", ""),
     (&["tbf"], "policer", "it drops; a shaper is a key of a queue: `shaper = { rate = … }`"),
     (&["police", "tokenbucket"], "policer", ""),
@@ -153,6 +149,16 @@ const PARAMETERS: &[(&[&str], &str)] = &[
     (&["delay", "loss", "latency"], "delay and loss are the link's"),
     (&["avpkt", "meanpktsize", "burst"], "RED averages with `w_q` and has no such parameter"),
     (&["overhead", "mpu", "atm", "ptm", "noatm", "docsis"], "what a wire adds is the link's"),
+    (&["wash", "nowash"], "codepoints are cleared by the queue's `wash`"),
+    (
+        &["nat", "nonat"],
+        "hosts behind an address translator are told apart, unless their queue is `translated`; the gateway \
+         asks no translator, and sees them on its inner side alone",
+    ),
+    (
+        &["pacing", "nopacing", "horizon"],
+        "senders pace themselves; `maxrate` of `fq` paces each flow",
+    ),
     (&["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"], "a value of `diffserv`"),
 ];
 
@@ -234,7 +240,7 @@ mod tests {
         assert!(hint("http", &APPS).unwrap().contains("`web`"));
         assert!(hint("http", &TRANSPORTS).unwrap().contains("app = \"web\""));
         assert_eq!(
-            [hint("http", &DISCIPLINES), hint("fq", &TRANSPORTS), hint("tcp", &[])],
+            [hint("http", &DISCIPLINES), hint("tbf", &TRANSPORTS), hint("tcp", &[])],
             [None, None, None]
         );
         assert_eq!(hint("redd", &DISCIPLINES), None, "a mistake of spelling");

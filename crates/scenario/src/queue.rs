@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
 use aqm::fair::htb::{Htb, TreeError};
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Limit, Rng};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Label, Limit, Rng};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -50,6 +50,11 @@ pub struct QueueSpec {
     /// queues that come after it see none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wash: bool,
+    /// Hosts that are behind an address translator, whose address all their packets have in this queue:
+    /// those that send (`host`) on the way out, those that receive (`peer`) on the way in. It is as
+    /// `tc cake` without `nat`. Otherwise the queue sees each host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translated: Option<Translated>,
     /// A token bucket behind the queue, which holds packets back: `{ rate = "10mbit", burst = "30kB" }`.
     /// `bluewater explain tbf` lists its parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -61,6 +66,16 @@ pub struct QueueSpec {
     /// departures, as in reality.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_rate: bool,
+}
+
+/// The hosts behind an address translator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Translated {
+    /// Those that send.
+    Host,
+    /// Those that receive.
+    Peer,
 }
 
 /// The queues, checked, each with its link: one that names none is meant for every bottleneck.
@@ -147,6 +162,16 @@ impl QueueSpec {
         let aqms = self.class.iter().filter_map(|class| class.aqm.as_ref()).chain([&self.aqm]);
         let asks = |about: &About| about.labels.codepoints;
         !self.class.is_empty() || aqms.filter_map(|name| About::of(name)).any(asks)
+    }
+
+    /// The bits of a packet's key that it does not see.
+    pub fn hidden(&self) -> u64 {
+        let [_, host, peer] = Label::FIELDS;
+        match self.translated {
+            None => 0,
+            Some(Translated::Host) => host,
+            Some(Translated::Peer) => peer,
+        }
     }
 
     /// The classes of its tree.

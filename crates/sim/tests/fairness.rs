@@ -103,3 +103,79 @@ fn each_queue_has_its_own_flows() {
     assert!(first.is_some_and(|index| (index - both).abs() < 1e-12), "{first:?} for {both}");
     assert_eq!([second, back], [None, None]);
 }
+
+/// The share that a host of a home with eight flows gets of a line, beside a host with one.
+fn busy_host_gets(way: [&str; 2], number: &str, queue: &str) -> f64 {
+    let [from, to] = way;
+    let group = |flows, host| {
+        format!(
+            "[[traffic]]\ntransport = \"cubic\"\nflows = {flows}\n{number} = {host}\n\
+             from = [\"{from}\"]\nto = [\"{to}\"]\n"
+        )
+    };
+    let outcome = run(&format!(
+        r#"
+        duration = "30s"
+        warmup = "10s"
+        link = [{{ from = "home", to = "net", rate = "10mbit", delay = "10ms" }}]
+        [[queue]]
+        link = "{from}->{to}"
+        aqm = "cake"
+        buffer = "500p"
+        {queue}
+        {}{}
+        "#,
+        group(8, 1),
+        group(1, 2),
+    ));
+    let goodput: Vec<f64> = outcome.flows.real("goodput_bps").iter().flatten().copied().collect();
+    goodput[..8].iter().sum::<f64>() / goodput.iter().sum::<f64>()
+}
+
+/// Both hosts share equally where CAKE tells them apart. With one address for both, flows do: 8/9.
+#[test]
+fn hosts_behind_a_translator_share_equally_where_cake_knows_them() {
+    for (way, number, isolation) in
+        [(["home", "net"], "host", "dual-srchost"), (["net", "home"], "peer", "dual-dsthost")]
+    {
+        let share = |translated: &str| {
+            let queue = format!("params = {{ isolation = \"{isolation}\" }}\n{translated}");
+            busy_host_gets(way, number, &queue)
+        };
+        let known = share("");
+        assert!((known - 0.5).abs() < 0.05, "{isolation}: {known}");
+        let hidden = share(&format!("translated = \"{number}\""));
+        assert!((hidden - 8.0 / 9.0).abs() < 0.05, "{isolation}: {hidden}");
+        // The address of the other side says nothing of them.
+        let other = if number == "host" { "peer" } else { "host" };
+        assert_eq!(share(&format!("translated = \"{other}\"")), known);
+    }
+}
+
+/// Whatever the link has, each flow gets its rate and no more, whether it responds to losses or not.
+#[test]
+fn fq_holds_each_flow_to_its_rate() {
+    let outcome = run(r#"
+        duration = "20s"
+        warmup = "5s"
+        [network]
+        preset = "dumbbell"
+        rate = "20mbit"
+        delay = "10ms"
+        [[queue]]
+        aqm = "fq"
+        buffer = "10000p"
+        params = { maxrate = "2mbit" }
+        [[traffic]]
+        transport = "cubic"
+        flows = 3
+        [[traffic]]
+        transport = "cbr"
+        rate = "5mbit"
+        "#);
+    for goodput in outcome.flows.real("goodput_bps").iter().flatten() {
+        assert!((goodput / 2e6 - 1.0).abs() < 0.01, "{goodput}");
+    }
+    let used = outcome.summary.real("utilisation")[0].unwrap();
+    assert!((used - 0.4).abs() < 0.01, "{used}");
+}

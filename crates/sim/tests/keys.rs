@@ -255,6 +255,14 @@ fn each_key_does_something() {
         });
         differ(key.into(), &plain, &other);
     }
+    let [plain, other] = ["", "translated = \"host\""].map(|more| {
+        let cake = format!(
+            "aqm = \"cake\"\nbuffer = \"300p\"\nparams = {{ isolation = \"dual-srchost\" }}\n{more}\n"
+        );
+        let groups = format!("{MANY}\nhost = 1\n[[traffic]]\n{CROWD}\n");
+        network("", &groups).replace("QUEUE\n", &cake)
+    });
+    differ("translated".into(), &plain, &other);
     assert!(idle.is_empty(), "without effect: {idle:?}");
 }
 

@@ -223,7 +223,7 @@ def _queue_of_flow(values: dict[str, Any]) -> list[str]:
 _WAYS = 8
 """Number of queues in a set."""
 _STATES = ("idle", "sparse", "sparse and waiting for a packet", "bulk", "empty and not at rest")
-_LISTS = ("idle", "new (sparse)", "old (bulk)")
+_LISTS = ("idle", "new (sparse)", "old (bulk)", "held by its rate")
 
 
 def _value(name: str, value: float) -> str:

@@ -8,6 +8,7 @@
 //! | `longest` | which of many queues is the longest |
 //! | `links` | lists of slot numbers in one array |
 //! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
+//! | [`fq`] | a queue for each flow, with a rate for each |
 //! | [`htb`] | a tree of classes with a queue of any discipline each |
 //! | [`cake`] | CAKE, which sorts by class, host and flow, and has rounds of its own |
 
@@ -26,6 +27,7 @@ use rounds::Rounds;
 pub mod cake;
 pub mod drr;
 pub mod flow_queue;
+pub mod fq;
 pub mod htb;
 mod lines;
 mod links;

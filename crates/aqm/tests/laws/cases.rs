@@ -76,6 +76,12 @@ const TOGETHER: &[(&str, &str)] = &[
     ("sfq", "queues=3 quantum=300 aqm=red mode=bytes w_q=1 min_th=1kB max_th=5kB"),
     ("drr", "quantum=100 drop=front"),
     ("drr", "quantum=10000"),
+    ("fq", "flow_limit=3 quantum=100 initial_quantum=0 ce_threshold=1ms"),
+    (
+        "fq",
+        "maxrate=2mbit low_rate_threshold=1mbit quantum=1500 initial_quantum=1500 refill_delay=1ms",
+    ),
+    ("fq", "maxrate=500kbit ce_threshold=0s"),
     ("fq-codel", "queues=2 quantum=300 target=1ms interval=2ms drop_batch=1"),
     ("fq-codel", "queues=3 target=1ms interval=2ms mtu=0 ce_threshold=1ms ecn=false"),
     ("cake", "sets=1 diffserv=diffserv8 rtt=1ms target=0s mtu=0"),

@@ -27,6 +27,7 @@ mod docsis_pie;
 mod drops;
 mod dual;
 mod fair;
+mod fq;
 mod fred;
 mod gsp;
 mod naive;

@@ -25,6 +25,8 @@ fn a_request_is_read_as_it_was_meant() {
         policer_burst: Some("30kB".parse().unwrap()),
         shaper: Some("5mbit".parse().unwrap()),
         shaper_burst: None,
+        shaper_peak: Some("none".parse().unwrap()),
+        shaper_peak_burst: Some("3kB".parse().unwrap()),
     };
     for request in [
         Request::Show {},

@@ -23,10 +23,10 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
                 _ = write!(text, ", {key} {value}");
             }
         }
-        for name in ["policer", "shaper"] {
+        for name in ["policer", "shaper", "shaper_peak"] {
             let bucket = ["rate", "burst"].map(|key| queue[name][key].as_str());
             if let [Some(rate), Some(burst)] = bucket {
-                _ = write!(text, ", {name} {rate} (burst {burst})");
+                _ = write!(text, ", {} {rate} (burst {burst})", name.replace('_', "-"));
             }
         }
         for (key, value) in queue["params"].as_object().into_iter().flatten() {

@@ -40,9 +40,11 @@ pub struct Spec {
     pub policer: Option<Bucket>,
     /// What limits the rate at which packets leave it.
     pub shaper: Option<Bucket>,
+    /// What limits the rate at which a burst of the shaper leaves.
+    pub peak: Option<Bucket>,
 }
 
-/// What a policer before a queue, or a shaper behind it, lets pass.
+/// What a policer before a queue, or a shaper behind it, lets pass, and the peak of a shaper.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bucket {
     /// Rate.
@@ -52,9 +54,9 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// As parameters.
-    fn settings(&self) -> [(&'static str, String); 2] {
-        [("rate", self.rate.to_string()), ("burst", self.burst.to_string())]
+    /// As parameters of these names.
+    fn settings(&self, [rate, burst]: [&'static str; 2]) -> [(&'static str, String); 2] {
+        [(rate, self.rate.to_string()), (burst, self.burst.to_string())]
     }
 }
 
@@ -84,6 +86,7 @@ impl Spec {
             wash: false,
             policer: None,
             shaper: None,
+            peak: None,
         }
     }
 
@@ -172,22 +175,31 @@ impl Spec {
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let mut queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
         // The parameter is the option's, whose name says whose burst it is.
-        let named = |key: &'static str| {
+        let named = |option: fn(&str) -> &'static str| {
             move |e| match e {
-                BuildError::Config(e) => BuildError::Config(ConfigError { key, ..e }),
+                BuildError::Config(e) => {
+                    BuildError::Config(ConfigError { key: option(e.key), ..e })
+                }
                 other => other,
             }
         };
         if let Some(bucket) = self.policer {
-            let settings = bucket.settings();
+            let settings = bucket.settings(["rate", "burst"]);
             let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
             let policed = queue.filtered(POLICER, &settings, &env, &mut rng);
-            queue = policed.map_err(named("policer-burst"))?;
+            queue = policed.map_err(named(|_| "policer-burst"))?;
         }
         if let Some(bucket) = self.shaper {
-            let settings = bucket.settings();
-            let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
-            queue = queue.shaped(&settings, &env).map_err(named("shaper-burst"))?;
+            let peak = self.peak.map(|peak| peak.settings(["peakrate", "minburst"]));
+            let settings = bucket.settings(["rate", "burst"]).into_iter();
+            let settings: Vec<_> = settings.chain(peak.into_iter().flatten()).collect();
+            let settings: Vec<_> =
+                settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
+            queue = queue.shaped(&settings, &env).map_err(named(|key| match key {
+                "peakrate" => "shaper-peak",
+                "minburst" => "shaper-peak-burst",
+                _ => "shaper-burst",
+            }))?;
         }
         Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
     }

@@ -56,12 +56,24 @@ fn a_burst_leaves_one_transmission_apart() {
 }
 
 /// 8 Mb/s behind a burst of three packets: those leave at the link's 80 Mb/s, the others 1 ms apart, and the
-/// link says when. The buffer of four is as large as without.
+/// link says when. The buffer of four is as large as without. With a peak of 16 Mb/s the burst leaves at that.
 #[test]
 fn a_shaper_lets_a_burst_and_then_its_rate_pass() {
-    let bucket = Bucket { rate: Rate::from_mbit(8), burst: "3kB".parse().unwrap() };
+    let bucket =
+        |mbit, burst: &str| Bucket { rate: Rate::from_mbit(mbit), burst: burst.parse().unwrap() };
+    // The first is sent at once and four wait. Tokens for three are there, each packet takes those of 1 ms.
+    let plain = [(100, 0), (200, 1), (300, 2), (1100, 3), (2100, 4)];
+    let peaked = [(100, 0), (600, 1), (1100, 2), (1600, 3), (2100, 4)];
+    for (peak, expected) in [(None, plain), (Some(bucket(16, "1kB")), peaked)] {
+        assert_eq!(shaped(bucket(8, "3kB"), peak), expected);
+    }
+}
+
+/// When packets leave of which twelve arrive at once, µs.
+fn shaped(shaper: Bucket, peak: Option<Bucket>) -> Vec<(u64, u32)> {
     let spec = Spec {
-        shaper: Some(bucket),
+        shaper: Some(shaper),
+        peak,
         limit: Limit::packets(4).unwrap(),
         ..spec(Rate::from_mbit(80), Duration::ZERO, "droptail")
     };
@@ -74,10 +86,9 @@ fn a_shaper_lets_a_burst_and_then_its_rate_pass() {
         let now = l.next_event();
         at.extend(out(&mut l, now).iter().map(|(n, _)| (now / 1000, *n)));
     }
-    // The first is sent at once and four wait. Tokens for three are there, each packet takes those of 1 ms.
-    assert_eq!(at, [(100, 0), (200, 1), (300, 2), (1100, 3), (2100, 4)]);
     assert_eq!(l.counters().all_dropped().packets, 7);
     assert!(l.check());
+    at
 }
 
 /// Of two packets of each codepoint one is sent and one waits; what came before CAKE is not counted.

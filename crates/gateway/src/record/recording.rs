@@ -153,10 +153,11 @@ fn spec(value: &Value) -> Option<Spec> {
         wash: value["wash"].as_bool().unwrap_or_default(),
         policer: bucket(&value["policer"])?,
         shaper: bucket(&value["shaper"])?,
+        peak: bucket(&value["shaper_peak"])?,
     })
 }
 
-/// A policer or a shaper, if there is one.
+/// A policer, a shaper or its peak, if there is one.
 fn bucket(value: &Value) -> Option<Option<Bucket>> {
     if value.is_null() {
         return Some(None);

@@ -165,6 +165,7 @@ proptest! {
             told_rate,
             policer: policed.then(|| bucket(4)),
             shaper: shaped.then(|| bucket(2)),
+            peak: (shaped && policed).then(|| bucket(3)),
             ..up
         };
         replay_of(&[varied, down], stream, 3_000);

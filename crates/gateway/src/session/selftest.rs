@@ -46,6 +46,7 @@ fn capacity(spec: &Spec) -> Option<f64> {
         impairments: Default::default(),
         told_rate: false,
         shaper: None,
+        peak: None,
         ..spec.clone()
     };
     let length = spec.mean_packet.min(1500) as usize;

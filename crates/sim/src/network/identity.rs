@@ -19,23 +19,32 @@ pub struct Identity {
 /// Where the identities of packets are.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Identities {
-    /// Of each flow; and of each position in the table of paths, whether codepoints were cleared before it.
-    Flows(Box<[Identity]>, Box<[bool]>),
+    /// Of each flow; and of each position in the table of paths, which bits of a key are seen there.
+    Flows(Box<[Identity]>, Box<[u64]>),
     /// In each packet, [`Payload::Recorded`].
     Recorded,
 }
 
 impl Identities {
-    /// Of each position in a table of paths, whether one of the links that come before it on its path
-    /// clears codepoints.
-    pub(crate) fn washed(paths: &[u32], clears: impl Fn(usize) -> bool) -> Box<[bool]> {
-        let mut cleared = false;
-        let before = |entry: &u32| {
-            let before = cleared;
-            cleared = *entry != END && (cleared || clears(*entry as usize));
-            before
+    /// Of each position in a table of paths, the bits of a key that are seen there: codepoints that a link
+    /// before it on its path clears are not, nor hosts that are hidden from its own link.
+    pub(crate) fn seen(
+        paths: &[u32],
+        clears: impl Fn(usize) -> bool,
+        hides: impl Fn(usize) -> u64,
+    ) -> Box<[u64]> {
+        let [dscp, ..] = Label::FIELDS;
+        let mut cleared = 0;
+        let at = |entry: &u32| {
+            let (link, before) = (*entry as usize, cleared);
+            if *entry == END {
+                cleared = 0;
+                return !before;
+            }
+            cleared |= if clears(link) { dscp } else { 0 };
+            !before & !hides(link)
         };
-        paths.iter().map(before).collect()
+        paths.iter().map(at).collect()
     }
 
     /// A packet's flow at `now`, as queues see it.
@@ -45,12 +54,9 @@ impl Identities {
                 FlowKey(u64::from(label) << 32 | u64::from(packet.flow))
             }
             (Self::Recorded, _) => packet.identity(u64::from(packet.flow)),
-            (Self::Flows(all, washed), _) => {
-                let key = all[packet.flow as usize].key(packet, now);
-                match washed.get(packet.hop as usize) {
-                    Some(true) => FlowKey::labelled(key.0 as u32, Label { dscp: 0, ..key.label() }),
-                    _ => key,
-                }
+            (Self::Flows(all, seen), _) => {
+                let FlowKey(key) = all[packet.flow as usize].key(packet, now);
+                FlowKey(key & seen.get(packet.hop as usize).unwrap_or(&u64::MAX))
             }
         }
     }
@@ -89,19 +95,22 @@ mod tests {
         assert_ne!(moving.at(100), Identity { flow: 8, ..moving }.at(100));
     }
 
-    /// Link 2 clears codepoints: what comes after it on a path sees none, hosts stay.
+    /// Link 2 clears codepoints: what comes after it on a path sees none, hosts stay. Before link 3 a
+    /// translator has put its own address in place of the sender's.
     #[test]
-    fn behind_a_queue_that_washes_there_are_no_codepoints() {
+    fn queues_see_no_codepoints_behind_a_wash_and_no_hosts_behind_a_translator() {
         let paths = [1, 2, 3, 4, END, 3, 2, END, 4, END];
-        let washed = Identities::washed(&paths, |link| link == 2);
-        let hops: Vec<_> = (0..paths.len()).filter(|hop| washed[*hop]).collect();
-        assert_eq!(hops, [2, 3, 4, 7]);
+        let [dscp, host, _] = Label::FIELDS;
+        let seen =
+            Identities::seen(&paths, |link| link == 2, |link| if link == 3 { host } else { 0 });
+        let hidden: Vec<_> = seen.iter().map(|seen| !seen).collect();
+        assert_eq!(hidden, [0, 0, dscp | host, dscp, dscp, host, 0, dscp, 0, 0]);
         let label = Label { dscp: 46, host: 3, peer: 5 };
         let identity = Identity { flow: 7, rekey: 0, label: Some((label, false)) };
-        let all = Identities::Flows([identity].into(), washed);
+        let all = Identities::Flows([identity].into(), seen);
         let key = |hop| all.key(&Packet { hop, ..Packet::default() }, 0);
-        assert_eq!((key(1).label(), key(5).label()), (label, label));
-        assert_eq!(key(2), FlowKey::labelled(7, Label { dscp: 0, ..label }));
+        assert_eq!((key(1).label(), key(5).label()), (label, Label { host: 0, ..label }));
+        assert_eq!(key(3), FlowKey::labelled(7, Label { dscp: 0, ..label }));
     }
 
     #[test]

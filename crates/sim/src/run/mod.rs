@@ -341,9 +341,16 @@ impl Built {
         };
         let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
-        let washes =
-            |link| scenario.queue.iter().zip(&managed).any(|(q, at)| q.wash && *at == link);
-        let washed = Identities::washed(&paths, washes);
+        let queue_of = |link| scenario.queue.iter().zip(&managed).find(|(_, at)| **at == link);
+        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
+        let seen = match labels {
+            true => Identities::seen(
+                &paths,
+                |link| queue_of(link).is_some_and(|(queue, _)| queue.wash),
+                |link| queue_of(link).map_or(0, |(queue, _)| queue.hidden()),
+            ),
+            false => Box::default(),
+        };
         let series = Series::new(&queues, &links);
         let mut simulation = Simulation::new(links, paths, groups, setups);
         if !stages.is_empty() {
@@ -362,9 +369,8 @@ impl Built {
         if scenario.measure.delays {
             simulation.measure_delays();
         }
-        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
         if let Some(identities) = identities(&scenario.traffic, labels) {
-            simulation.identify(&Identities::Flows(identities.into(), washed));
+            simulation.identify(&Identities::Flows(identities.into(), seen));
         }
         Ok(Self { simulation, settings, queues, groups: group_of, starts, series })
     }

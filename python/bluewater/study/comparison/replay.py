@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LINK = {
     *("queue", "rate", "delay", "buffer", "aqm", "mean_packet", "seed", "params"),
-    *("policer", "shaper", "wash"),
+    *("policer", "shaper", "shaper_peak", "wash"),
 }
 """Properties of a link that a scenario can copy; a capture does not show the others' effects."""
 
@@ -172,7 +172,10 @@ def _scenario(
     same = aqm == link["aqm"]
     policer = link.get("policer")
     before = {"prefilter": "policer", "prefilter_params": dict(policer)} if policer else {}
-    behind = {"shaper": dict(link["shaper"])} if link.get("shaper") else {}
+    shaper = dict(link.get("shaper") or {})
+    if peak := link.get("shaper_peak"):
+        shaper |= {"peakrate": peak["rate"], "minburst": peak["burst"]}
+    behind = {"shaper": shaper} if shaper else {}
     times = arrived["arrived_ns"], arrived["left_ns"]
     end = max(int(each.max() or 0) for each in times) + 1  # type: ignore[arg-type]
     begin = int(arrived["arrived_ns"].min() or 0)  # type: ignore[arg-type]

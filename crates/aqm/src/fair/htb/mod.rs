@@ -222,6 +222,10 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Htb<Q> {
         if after.packets > 0 {
             let Leaf { class, prio, .. } = self.leaves[leaf];
             self.tree.came(class, prio, cx.now);
+            let ready = |queue: &Q| queue.ready_at().is_none_or(|at| at <= cx.now);
+            if self.tree.is_held(class, cx.now) && ready(&self.leaves[leaf].queue) {
+                self.tree.hold(class, cx.now, cx.now);
+            }
         }
     }
 

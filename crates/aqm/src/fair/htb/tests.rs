@@ -356,3 +356,34 @@ fn classes_have_to_make_a_tree() {
     assert_eq!(built(&deep).unwrap_err().key, "parent");
     assert!(built(&deep[..8]).is_ok());
 }
+
+/// In a leaf whose queue holds a flow back, a packet of another flow that may leave at once does.
+#[test]
+fn a_leaf_is_asked_again_when_a_packet_comes_that_may_leave() {
+    use crate::fair::fq::Fq;
+    let classes = [Class::new(None, mbit(100.0))];
+    let queue = |_, env: &Env| {
+        let config = crate::policy::lab::config(&[("maxrate", "400kbit")]);
+        Ok::<_, TreeError>(Fq::new(&config, env, &mut Rng::new(1, 0)).unwrap())
+    };
+    let env = Env { rate: Rate::from_mbit(1000), ..env(100) };
+    let mut q: Htb<Fq<u32>> = Htb::new(&classes, &[], &env, |e| e, queue).unwrap();
+    let mut rng = Rng::new(1, 0);
+    let mut arrive = |q: &mut Htb<Fq<u32>>, flow, ms: u64| {
+        let now = Instant::from_nanos(ms * 1_000_000);
+        let meta = Meta { len: 1000, flow: FlowKey(flow), arrived: now, ..Meta::default() };
+        q.enqueue(meta, 0, &mut Cx { now, rng: &mut rng }, &mut ());
+    };
+    let depart = |q: &mut Htb<Fq<u32>>, ms: u64| {
+        let now = Instant::from_nanos(ms * 1_000_000);
+        let sent = q.dequeue(&mut Cx { now, rng: &mut Rng::new(1, 0) }, &mut ());
+        sent.map(|(meta, _): (Meta, u32)| meta.flow.0)
+    };
+    arrive(&mut q, 1, 0);
+    arrive(&mut q, 1, 0);
+    assert_eq!([depart(&mut q, 0), depart(&mut q, 1)], [Some(1), None], "the next is due at 20 ms");
+    arrive(&mut q, 2, 5);
+    assert_eq!([depart(&mut q, 5), depart(&mut q, 6)], [Some(2), None]);
+    assert_eq!(q.ready_at(), Some(Instant::from_nanos(20_000_000)));
+    assert_eq!(depart(&mut q, 20), Some(1));
+}

@@ -230,6 +230,12 @@ impl Tree {
         self.look(leaf, now);
     }
 
+    /// Whether the queue of a leaf holds its packets back.
+    #[inline]
+    pub(super) fn is_held(&self, leaf: usize, now: Instant) -> bool {
+        self.nodes[leaf].held > now
+    }
+
     /// When a class that waits may send, at the earliest.
     pub(super) fn ready_at(&self) -> Option<Instant> {
         self.alarms.first()
