@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.claims import Measured, Verdict, conclude, is_fitted
+from bluewater.study.experiments.claims import Bound, Measured, Verdict, conclude, is_fitted
 from bluewater.study.experiments.together import Judged, together
 from bluewater.study.scenarios.typed import Table
-from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -62,7 +61,7 @@ class Kept(Table, frozen=True):
     @property
     def measured(self) -> str:
         """The value with its spread and unit."""
-        return measured(self.value, self.spread, self.unit)
+        return Bound(self.holds).beside(self.value, self.spread, self.unit)
 
 
 class Verdicts(Table, frozen=True):
