@@ -114,7 +114,10 @@ def evidence(name: str, claim: str) -> str:
 def told(quoted: Quoted, of: Experiment, tables: Tables) -> str:
     """What the runs say, in the words of the text."""
     sql = quoted.measure(of)
-    found = tables.of(quoted.reading).query(sql, ("seed", "value"), "sql", "scripts/quoted")
+    there = tables.of(quoted.reading)
+    if not there.entries:
+        return f"(runs are missing: none of the reading {quoted.reading})"
+    found = there.query(sql, ("seed", "value"), "sql", "scripts/quoted")
     groups: dict[tuple[object, ...], list[float]] = {}
     for row in found.iter_rows(named=True):
         group = tuple(v for k, v in row.items() if k not in ("seed", "value"))

@@ -32,7 +32,7 @@ def lines(found: Verdicts) -> str:
 
     table = ",\n".join(f"  {plain(row)}" for row in found.table)
     claims = ",\n".join(f"  {plain(name)}: {plain(each)}" for name, each in found.claims.items())
-    head = "".join(f' "{key}": {plain(getattr(found, key))},\n' for key in ("core", "date", "runs"))
+    head = "".join(f' "{key}": {plain(getattr(found, key))},\n' for key in ("core", "date"))
     return f'{{\n{head} "table": [\n{table}\n ],\n "claims": {{\n{claims}\n }}\n}}\n'
 
 

@@ -47,14 +47,18 @@ def whole(text: str) -> str:
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def measured(mean: float | None, half_width: float | None, unit: str) -> str:
-    """A mean with the half-width of its interval and the unit, as in ``1.93 ± 0.04 %``."""
+def measured(mean: float | None, half_width: float | None, unit: str, more: int = 0) -> str:
+    """A mean with the half-width of its interval and the unit, as in ``1.93 ± 0.04 %``.
+
+    Three digits of the mean and two of the half-width are shown, and as many ``more`` of each.
+    """
     if mean is None:
         return "no value"
     if half_width is None:
-        return f"{number(mean)} {unit}".rstrip()
+        return f"{number(mean, 3 + more)} {unit}".rstrip()
     noise = half_width < abs(mean) * _ROUNDING
-    return f"{number(mean)} ± {number(0 if noise else half_width, 2)} {unit}".rstrip()
+    half = number(0 if noise else half_width, 2 + more)
+    return f"{number(mean, 3 + more)} ± {half} {unit}".rstrip()
 
 
 def interval(mean: float, half_width: float) -> tuple[str, str]:

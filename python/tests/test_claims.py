@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -23,6 +24,7 @@ from bluewater.study.experiments.claims import (
     decide,
     judge,
 )
+from bluewater.study.experiments.experiment import load
 from bluewater.study.scenarios.typed import read
 
 
@@ -165,3 +167,58 @@ def test_numbers_of_a_query_are_floats(expression: str, value: float) -> None:
     sql = f"SELECT {expression}\n AS value FROM runs"
     found = Frames({"runs": table}).query(sql, ["value"], "measure", "my.toml")
     assert found["value"].to_list() == [pytest.approx(value, rel=1e-12)]
+
+
+@pytest.mark.parametrize(
+    ("bound", "mean", "half", "shown"),
+    [
+        (">= 99", 99.33213, 0.31955, "99.33 ± 0.32 %"),  # 99.3 - 0.32 is below 99
+        ("between 16.115 and 16.125", 16.12405, None, "16.12 %"),  # 16.1 is outside
+        ("<= 1", 1.012404, 0.012078, "1.0124 ± 0.01208 %"),  # 1.01 - 0.012 is below 1
+        ("< 1", 0.9996, 0.0002, "0.9996 ± 0.0002 %"),  # 1.00 is not below 1
+        ("<= 10", 3.14159, 0.271828, "3.14 ± 0.27 %"),
+        ("> 0", None, None, "no value"),
+    ],
+)
+def test_a_value_has_the_digits_that_its_bound_needs(
+    bound: str, mean: float | None, half: float | None, shown: str
+) -> None:
+    assert Bound(bound).beside(mean, half, "%") == shown
+
+
+AT = range(180)
+RANDOM = Random(1)
+COIN = [RANDOM.random() < 0.4 for _ in AT]
+NEVER, ALWAYS = [False] * 180, [True] * 180
+SERIES = {
+    "in turn": ([i % 7 in (0, 1) for i in AT], [i % 7 in (3, 4, 5) for i in AT]),
+    "losses alone": ([RANDOM.random() < 0.7 for _ in AT], NEVER),
+    "idleness alone": (NEVER, COIN),
+    "both throughout": (ALWAYS, ALWAYS),
+    "both in the same intervals": (COIN, COIN),
+    "either, at random": (COIN, [not each for each in COIN]),
+    "each at random": ([RANDOM.random() < 0.3 for _ in AT], COIN),
+    "losses for half of the time, then idleness": ([i < 90 for i in AT], [i >= 90 for i in AT]),
+}
+"""In which intervals of 100 ms packets were lost, and in which the link was idle."""
+
+
+@pytest.mark.parametrize("name", ["feng/fig6-8", "report/fig2-5"])
+@pytest.mark.parametrize("kind", SERIES)
+def test_only_periods_in_turn_count_as_alternation(name: str, kind: str) -> None:
+    of = load(name)
+    holds = next(claim.holds for claim in of.claims if claim.id == "a2")
+    lost, idle = SERIES[kind]
+    steps = pl.DataFrame(
+        {
+            "seed": 1,
+            "configuration": "R2",
+            "step": 0.0,
+            "since_s": [2.05 + 0.1 * i for i in AT],
+            "time_s": [2.1 + 0.1 * i for i in AT],
+            "drops": [3 * each for each in lost],
+            "idle_s": [0.05 * each for each in idle],
+        }
+    )
+    found = Frames({"steps": steps}).query(of.views["alternation"], ("follows",), "key", "file")
+    assert holds.holds(found["follows"].item()) == (kind == "in turn"), found

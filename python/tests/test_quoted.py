@@ -66,3 +66,11 @@ def test_without_any_runs_nothing_is_confirmed(
     monkeypatch.setattr(quotes, "every", lambda: EVERY[:1])
     (line,) = quotes.differing(tmp_path)
     assert "no runs of this version" in line
+
+
+def test_a_reading_without_runs_is_told() -> None:
+    quoted = next(each for each in EVERY if each.reading != "standard")
+    of = experiment.load(quoted.runs or quoted.at)
+    entries = [e for _, e in of.plan(of.size("quick")) if e.reading == "standard"]
+    tables = quotes.Tables(entries, quotes.Store(Path()), of.views)
+    assert f"none of the reading {quoted.reading}" in quotes.told(quoted, of, tables)

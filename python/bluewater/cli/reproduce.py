@@ -39,7 +39,6 @@ from bluewater.study.experiments.claims import Verdict
 from bluewater.study.experiments.reproduce import reproduce as make
 from bluewater.study.experiments.together import COLUMNS, of_findings, together
 from bluewater.study.experiments.verdicts import kept
-from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -258,7 +257,6 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     made.add_column("verdict", min_width=14)
     for outcome in outcomes:
         for finding in outcome.findings:
-            estimate = finding.decisive.estimate
             colour = _COLOURS[finding.verdict]
             star = " *" if finding.provisional else ""
             under = f" ({', '.join(finding.under)})" if finding.under else ""
@@ -270,11 +268,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
                 f"{outcome.experiment.id} {finding.claim.id}",
                 escape(finding.claim.text),
                 escape(finding.claim.paper),
-                measured(
-                    estimate.mean if estimate else None,
-                    estimate.half_width if estimate else None,
-                    finding.claim.unit,
-                ),
+                finding.claim.shown(finding.decisive.estimate),
                 finding.claim.holds.told,
                 f"[{colour}]{finding.verdict}{escape(under)}{star}[/{colour}]",
             )

@@ -12,7 +12,7 @@ from bluewater.plots.draw import Drawable
 from bluewater.plots.marks import Mark
 from bluewater.results.tables import STANDARD, Frames
 from bluewater.study.experiments.plot import Plot
-from bluewater.text import measured, whole
+from bluewater.text import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,10 +119,9 @@ def told(shown: Plot | Sheet, findings: Sequence[Finding]) -> list[Told]:
         if claim.plot == shown.id:
             own = next((r for r in finding.readings if r.reading == shown.reading), None)
             value = (own or finding.readings[0]).estimate
-            number = measured(value.mean, value.half_width, claim.unit) if value else "no value"
             bound = f"{claim.holds.told} {claim.unit}".rstrip()
             says = f" Paper: {claim.paper}." if claim.origin == "paper" else " Ours."
-            numbers = f"Bound: {whole(bound)}. Measured: {whole(number)}."
+            numbers = f"Bound: {whole(bound)}. Measured: {whole(claim.shown(value))}."
             lines.append(Told(finding, f"{claim.text}{says} {numbers}{_elsewhere(shown, finding)}"))
     return lines
 

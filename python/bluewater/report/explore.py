@@ -10,13 +10,11 @@ from bluewater import _core
 from bluewater.plots.explore import draw_sensitivity
 from bluewater.plots.files import inline_svg
 from bluewater.report.page import environment
-from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bluewater.study.experiments.claims import Measured
     from bluewater.study.experiments.explore import Item, Point, Search
 
 
@@ -66,23 +64,14 @@ def _rows(search: Search) -> list[dict[str, Any]]:
             "anchor": item.experiment.id.replace("/", "-"),
             "claim": item.claim,
             "held_out": item.held_out,
-            "standard": _told(standard[item.id], item),
+            "standard": item.claim.shown(standard[item.id].estimate),
             "standard_verdict": str(standard[item.id].verdict),
-            "joint": _told(best[item.id], item),
+            "joint": item.claim.shown(best[item.id].estimate),
             "joint_verdict": str(best[item.id].verdict),
             "where": _where(search, item),
         }
         for item in search.items
     ]
-
-
-def _told(found: Measured, item: Item) -> str:
-    estimate = found.estimate
-    return measured(
-        estimate.mean if estimate else None,
-        estimate.half_width if estimate else None,
-        item.claim.unit,
-    )
 
 
 def _where(search: Search, item: Item) -> str:

@@ -11,7 +11,7 @@ from bluewater.plots.files import inline_svg, page_name, save
 from bluewater.report.kept import keep
 from bluewater.report.scorecard import score
 from bluewater.results.tables import STANDARD
-from bluewater.text import measured, number
+from bluewater.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bluewater.plots.experiment import Shown, Told
     from bluewater.report.kept import Section
-    from bluewater.study.experiments.claims import Finding, Measured
+    from bluewater.study.experiments.claims import Finding
     from bluewater.study.experiments.experiment import Sheet
     from bluewater.study.experiments.reproduce import Outcome
 
@@ -105,7 +105,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "readings": [
             {
                 "reading": each.reading,
-                "measured": _told(each, finding.claim.unit),
+                "measured": finding.claim.shown(each.estimate),
                 "mean": each.estimate.mean if each.estimate else None,
                 "verdict": each.verdict,
                 "numbers": each.values,
@@ -119,13 +119,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "fitted": finding.fitted,
         "provisional": finding.provisional,
     }
-
-
-def _told(found: Measured, unit: str) -> str:
-    estimate = found.estimate
-    return measured(
-        estimate.mean if estimate else None, estimate.half_width if estimate else None, unit
-    )
 
 
 def _plot(outcome: Outcome, shown: Shown, folder: Path, formats: Sequence[str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from bluewater import text
 from bluewater.errors import InputError
 from bluewater.results.stats import Estimate, estimate
 from bluewater.results.tables import STANDARD
@@ -44,6 +45,9 @@ MIN_SEEDS = 3
 
 AS_WRITTEN = "As it was first written for the paper's words, not moved since."
 """The default source of a bound, for a paper's claim whose file names no other."""
+
+_MORE_DIGITS = 7
+"""With how many digits more a value may be written beside its bound."""
 
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 _BOUND = re.compile(rf"(?P<relation><=|>=|<|>)\s*(?P<limit>{_NUMBER})")
@@ -99,6 +103,20 @@ class Bound:
         if self.open:
             return self.low < value < self.high
         return self.low <= value <= self.high
+
+    def beside(self, mean: float | None, half_width: float | None, unit: str) -> str:
+        """A value as text, with digits enough to show which bounds it and its interval keep."""
+        if mean is None:
+            return text.measured(None, None, unit)
+        half = half_width or 0.0
+        for more in range(_MORE_DIGITS):
+            near, wide = float(text.number(mean, 3 + more)), float(text.number(half, 2 + more))
+            if self._kept(near, wide) == self._kept(mean, half):
+                break
+        return text.measured(mean, half_width, unit, more)
+
+    def _kept(self, mean: float, half: float) -> list[bool]:
+        return [self.holds(each) for each in (mean - half, mean, mean + half)]
 
 
 class Contradiction(Table, frozen=True):
@@ -200,6 +218,11 @@ class Claim(Table, frozen=True):
     def basis(self) -> str:
         """The source of the bound of a paper's claim."""
         return self.bound or (AS_WRITTEN if self.origin == "paper" else "")
+
+    def shown(self, found: Estimate | None) -> str:
+        """A measured value as text."""
+        mean, half_width = (found.mean, found.half_width) if found else (None, None)
+        return self.holds.beside(mean, half_width, self.unit)
 
 
 @dataclass(frozen=True)

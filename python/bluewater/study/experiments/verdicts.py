@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bluewater.study.experiments import experiment
-from bluewater.study.experiments.claims import Measured, Verdict, conclude, is_fitted
+from bluewater.study.experiments.claims import Bound, Measured, Verdict, conclude, is_fitted
 from bluewater.study.experiments.together import Judged, together
 from bluewater.study.scenarios.typed import Table
-from bluewater.text import measured
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -62,23 +61,21 @@ class Kept(Table, frozen=True):
     @property
     def measured(self) -> str:
         """The value with its spread and unit."""
-        return measured(self.value, self.spread, self.unit)
+        return Bound(self.holds).beside(self.value, self.spread, self.unit)
 
 
 class Verdicts(Table, frozen=True):
     """The kept results of a full size.
 
     Attributes:
-        core: The version of the core that made the runs.
-        date: The day of the runs.
-        runs: The number of runs; a run of two experiments counts twice.
+        core: The versions of the core that made the runs.
+        date: The day of the last runs.
         table: How many claims hold, by paper.
         claims: Each claim's result, by ``EXPERIMENT CLAIM``.
     """
 
     core: str
     date: str
-    runs: int
     table: tuple[tuple[str, tuple[int, ...]], ...]
     claims: dict[str, Kept]
 
@@ -93,7 +90,7 @@ class Verdicts(Table, frozen=True):
         return list(self.table) if len(rows) > 1 and len(rows) == len(self.table) - 1 else rows
 
 
-NONE = Verdicts(core="", date="", runs=0, table=(), claims={})
+NONE = Verdicts(core="", date="", table=(), claims={})
 
 
 def kept() -> Verdicts:
@@ -117,7 +114,6 @@ def gather(folder: Path, core: str, date: str) -> Verdicts:
         date: The day to write.
     """
     claims: dict[str, Kept] = {}
-    runs = 0
     for name in experiment.known():
         path = folder / name.replace("/", "-") / "claims.json"
         if not path.is_file():
@@ -125,9 +121,8 @@ def gather(folder: Path, core: str, date: str) -> Verdicts:
         made = json.loads(path.read_text("utf-8"))
         if made["size"] != "full":
             continue
-        runs += made["runs"]
         claims |= {f"{name} {each['id']}": _kept(each) for each in made["claims"]}
-    return judged(Verdicts(core=core, date=date, runs=runs, table=(), claims=claims))
+    return judged(Verdicts(core=core, date=date, table=(), claims=claims))
 
 
 def judged(held: Verdicts) -> Verdicts:
@@ -170,7 +165,6 @@ def merged(before: Verdicts, after: Verdicts) -> Verdicts:
         Verdicts(
             core=", ".join(cores),
             date=after.date if fresh else before.date,
-            runs=before.runs,
             table=(),
             claims=old | after.claims,
         )
