@@ -6,7 +6,7 @@ use toml::{Table, Value as Item};
 use crate::direction::DIRECTIONS;
 
 /// Options of a link by their names, each with the key of the state that has it and the value that is none.
-const OPTIONS: [(&str, &str, &str); 12] = [
+const OPTIONS: [(&str, &str, &str); 15] = [
     ("rate", "rate", ""),
     ("delay", "delay", ""),
     ("buffer", "buffer", ""),
@@ -19,6 +19,9 @@ const OPTIONS: [(&str, &str, &str); 12] = [
     ("policer", "policer/rate", "none"),
     ("policer-burst", "policer/burst", ""),
     ("shaper", "shaper/rate", "none"),
+    ("shaper-burst", "shaper/burst", ""),
+    ("shaper-peak", "shaper_peak/rate", "none"),
+    ("shaper-peak-burst", "shaper_peak/burst", ""),
 ];
 /// Those that both ways have together.
 const COMMON: [(&str, &str); 3] =
@@ -36,8 +39,7 @@ pub fn file(state: &Value) -> String {
     };
     let mut table = Table::new();
     let mut notes = String::new();
-    let both = OPTIONS.into_iter().chain([("shaper-burst", "shaper/burst", "")]);
-    for (option, key, none) in both {
+    for (option, key, none) in OPTIONS {
         let values = queues.map(|queue| at(queue, key));
         if values.iter().all(Option::is_none) {
             continue;
@@ -126,6 +128,7 @@ mod tests {
             "--rate=10mbit --down-overhead=44 --mpu=64 --down-loss=1% --reorder --down-jitter=3ms",
             "--rate=10mbit --policer=5mbit --policer-burst=9kB --down-policer=none --wash",
             "--rate=10mbit --down-shaper=5mbit --down-shaper-burst=30kB --mean-packet=500",
+            "--rate=10mbit --shaper=5mbit --shaper-peak=7mbit --down-shaper-peak-burst=9kB",
         ] {
             let first = ["gateway", "run"].into_iter().chain(args.split(' '));
             let made = specs(first.map(OsString::from).collect());
