@@ -1160,7 +1160,7 @@ def test_another_question_in_the_same_folder_has_another_picture(tmp_path: Path)
 
 
 def test_all_are_all_but_what_is_named() -> None:
-    """The box `bluewater` had twenty of thirty-five, and said that these were all."""
+    """The box `bluewater` has every discipline."""
     there = {entry["name"] for entry in bluewater.catalog()["aqms"]}
     assert set(candidates("bluewater")) == there - {*LEFT_OUT}
     assert {*LEFT_OUT} <= there

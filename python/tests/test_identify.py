@@ -159,3 +159,15 @@ def test_a_link_that_varies_is_refused() -> None:
     varying = scenario("droptail", "40p").with_({"link.0.jitter": "1ms"})
     with pytest.raises(InputError, match="varies"):
         virtual.probed(varying)
+
+
+def test_the_example_of_the_page_has_its_answer(cli: Cli, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/identify.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition('title="path.toml"\n')
+    example, _, rest = rest.partition("```")
+    _, _, rest = rest.partition("```text\n")
+    answer, _, _ = rest.partition("```")
+    (tmp_path / "path.toml").write_text(example)
+    done = cli("identify", str(tmp_path / "path.toml"), "--jobs", "1", keep_out=False)
+    shown = [line.rstrip() for line in done.stdout.splitlines()]
+    assert shown == [line.rstrip() for line in answer.splitlines()]
