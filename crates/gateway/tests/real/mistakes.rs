@@ -45,7 +45,6 @@ fn a_mistake_is_told_in_the_user_s_words() {
             format!("{LAB} --overhead -100"),
             &["allowed: words of tc cake", "a number from -64 to 256"],
         ),
-        (format!("{RUN} --aqm fq"), &["called fq", "`fq-codel` shares among flows"]),
         (format!("{RUN} --aqm tbf"), &["called tbf", "a link shapes by itself"]),
         (format!("{RUN} --aqm fq_codel"), &["called fq_codel", "did you mean `fq-codel`?"]),
         (format!("{RUN} --aqm own.py:Mine"), &["a class in Python", "`bluewater compare`"]),

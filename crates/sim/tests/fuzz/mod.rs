@@ -76,7 +76,8 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
             taken.push(link);
         }
     }
-    // Who acknowledges what has not come keeps the slowest link full: for so many packets it takes minutes.
+    // Who acknowledges what has not come keeps the slowest link full, and QUIC's stacks take longer the more is under
+    // way: for so many packets it takes minutes.
     let floods =
         u128::from(ns) * u128::from(slowest) > u128::from(packet) * 8_000_000_000 * 100_000;
     for _ in 0..1 + d.below(3) {
@@ -193,7 +194,10 @@ fn traffic(
     let all = TransportName::ALL.iter().filter(|name| !matches!(name.kind(), Carrier::Trace));
     let others = all.map(|name| name.name()).filter(|name| *name != "sack");
     let names: Vec<&str> = ["sack"].into_iter().chain(others).collect();
-    let transport = d.pick(&names);
+    let transport = match d.pick(&names) {
+        "quinn" | "noq" if floods => "sack",
+        other => other,
+    };
     let quic = ["quinn", "noq"].contains(&transport);
     let packet = if quic { packet.max(1228) } else { packet };
     let name = if back { "back" } else { "out" };
