@@ -242,6 +242,41 @@ fn any_network_is_the_same_on_any_number_of_threads() {
     assert!(divided > 5, "{divided}");
 }
 
+/// A folded link leads to one that merges packets of senders: what comes to it from another part must not be
+/// merged.
+#[test]
+fn a_chain_with_traffic_both_ways_is_the_same_on_any_number_of_threads() {
+    let mut rng = Rng::new(7, 0);
+    for seed in 0..24 {
+        let mut queues = String::new();
+        for [from, to] in [["A", "B"], ["B", "C"], ["C", "D"], ["B", "A"], ["C", "B"], ["D", "C"]] {
+            if rng.chance(0.4) {
+                queues += &format!(
+                    "[[queue]]\nlink = '{from}->{to}'\naqm = 'fq-codel'\nbuffer = '50p'\n"
+                );
+            }
+        }
+        let group = |(n, rng): (usize, &mut Rng)| {
+            let hosts =
+                ["n0", "s1.0", "s1.1", "s2.0", "s3.0", "d1.0", "d2.0", "d2.1", "d3.0", "d3.1"];
+            let (a, b) = (rng.below(hosts.len()), rng.below(hosts.len() - 1));
+            let (from, to) = (hosts[a], hosts[if b < a { b } else { b + 1 }]);
+            let transport =
+                ["'cubic'", "'cbr'\nrate = '3mbit'\necho = true", "'bbr'"][rng.below(3)];
+            format!(
+                "[[traffic]]\nname = '{n}'\nfrom = ['{from}']\nto = ['{to}']\ntransport = {transport}\n"
+            )
+        };
+        let traffic: String = (0..4).map(|n| group((n, &mut rng))).collect();
+        let text = format!(
+            "seed = {seed}\nduration = '500ms'\n[network]\npreset = 'chain'\nbottlenecks = 3\nrate = '10mbit'\ncross = 2\n{queues}{traffic}"
+        );
+        if !queues.is_empty() {
+            compare(&text, &[2, 3]);
+        }
+    }
+}
+
 /// A queue whose link leads to one of each receiver, and to nothing else, in another part.
 #[test]
 fn a_bottleneck_is_the_same_apart_from_its_receivers() {

@@ -508,13 +508,15 @@ impl Network {
         self.links_of(self.drawn_at(path).and_then(|draw| draw.paths().next()).unwrap_or(path))
     }
 
-    /// Of each link, whether any path has it, and whether the next one on some path merges its packets with others.
+    /// Of each link, whether any path has it, and whether its packets come to a link that merges them with others,
+    /// behind it or behind links that are folded after it.
     pub(crate) fn use_of_links(&self) -> Vec<[bool; 2]> {
         let mut uses = vec![[false; 2]; self.queues.len()];
         for (i, entry) in self.wires.paths.iter().enumerate() {
             if let Some([used, merged]) = uses.get_mut((entry & !BITS) as usize) {
                 *used = true;
-                *merged |= self.wires.paths[i + 1] & MERGES != 0;
+                let waits = self.wires.paths[i + 1..].iter().find(|entry| **entry & FOLDED == 0);
+                *merged |= waits.is_some_and(|entry| entry & MERGES != 0);
             }
         }
         uses
