@@ -26,6 +26,13 @@ Description: real packets through any queue discipline
  Forwards between two interfaces through a queue discipline of the Bluewater
  library: CAKE, FQ-CoDel, PIE, DualPI2, BLUE, RED and others.
 END
+for script in postinst postrm; do
+  cat > "$root/DEBIAN/$script" <<END
+#!/bin/sh
+if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+END
+  chmod 755 "$root/DEBIAN/$script"
+done
 mkdir -p "$folder"
 file=$folder/bluewater-gateway_${version}_$architecture.deb
 dpkg-deb --root-owner-group --build "$root" "$file" > /dev/null

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import stat
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from conftest import Cli
 
 from bluewater.errors import InputError
 from bluewater.kernel import build, ours, uml
-from bluewater.kernel.compare import chosen, compare, recorded
+from bluewater.kernel.compare import AbsentError, chosen, compare, recorded
 from bluewater.kernel.fates import Fate, first_difference, of_kernel
 from bluewater.kernel.settings import ALL, OFFSET, START, Setting, packets
 
@@ -162,7 +162,7 @@ def test_bad_input_is_refused(tree: Path, tmp_path: Path, monkeypatch: pytest.Mo
     # sfq is one that only two kernels are compared in.
     assert {each.module for each in chosen(kernel, None, "")} == {"sch_codel"}
     assert {each.module for each in chosen(kernel, kernel, "")} == {"sch_codel", "sch_sfq"}
-    with pytest.raises(InputError, match="no setting"):
+    with pytest.raises(AbsentError, match="no such discipline"):
         chosen(kernel, None, "dualpi2")
     (tree / ".config").touch()
     with pytest.raises(InputError, match="holds a build"):
@@ -170,6 +170,30 @@ def test_bad_input_is_refused(tree: Path, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="programs are missing: make"):
         build.check_tools()
+
+
+def test_bad_input_ends_a_bisection_and_what_is_absent_is_skipped(
+    cli: Cli, tree: Path, tmp_path: Path
+) -> None:
+    for code, *given in [
+        (128, tree, "--only", "zzz"),
+        (128, tmp_path / "none"),
+        (128, tree, "--against", tmp_path / "none"),
+        (125, tree, "--only", "dualpi2"),
+    ]:
+        found = cli("kernel", *map(str, given))
+        assert found.exit_code == code, found.output
+        assert ("building" in found.output) == (code == 125)
+
+
+def test_another_tarball_is_unpacked(tree: Path, tmp_path: Path) -> None:
+    tarball = tmp_path / "linux.tar"
+    for word in ("one", "another"):
+        (tree / "WORD").write_text(word)
+        with tarfile.open(tarball, "w") as archive:
+            archive.add(tree, "linux")
+        kernel = build.build(tarball, tmp_path / "out")
+        assert (kernel.folder / "source/WORD").read_text() == word
 
 
 def test_the_same_program_is_not_asked_twice(tree: Path, tmp_path: Path) -> None:
@@ -190,12 +214,3 @@ def test_a_setting_with_other_packets_is_asked_anew(
     monkeypatch.setattr("bluewater.kernel.compare.packets", lambda _: [(0, 0, 64)])
     with pytest.raises(uml.NoResultError, match="gaps"):
         recorded(kernel, named("codel: ECN"), tmp_path)
-
-
-@pytest.mark.skipif("BLUEWATER_KERNEL_TREE" not in os.environ, reason="takes minutes, and a tree")
-def test_a_real_kernel_is_as_ours(tmp_path: Path) -> None:
-    kernel = build.build(Path(os.environ["BLUEWATER_KERNEL_TREE"]))
-    assert kernel.program.stat().st_mode & stat.S_IXUSR
-    found = list(compare(kernel, chosen(kernel, None, ""), tmp_path))
-    assert len(found) >= 28
-    assert [each.setting for each in found if not each.is_equal] == []

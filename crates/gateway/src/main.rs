@@ -15,7 +15,7 @@ use std::thread;
 use aqm::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
-use gateway::bridge::{Access, Plane, bridge, bypass};
+use gateway::bridge::{Access, Plane, bridge, bypass, remove};
 use gateway::control::place::SWEEP;
 use gateway::control::{Request, place};
 use gateway::direction::DIRECTIONS;
@@ -422,7 +422,8 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
         Task::Run(options) => between(&options),
         Task::Bypass { off, config } => {
             let [lan, wan] = config::ports(config)?;
-            bypass([&lan, &wan], !off)?;
+            let names = [&lan[..], &wan[..]];
+            if off { remove(names) } else { bypass(names) }?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Ctl { user, name, what } => {

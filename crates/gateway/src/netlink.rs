@@ -10,8 +10,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoBridge, InfoData, InfoKind, InfoVeth,
-    LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
+    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType,
+    LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -142,31 +142,21 @@ impl Netlink {
         self.ask(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 
-    /// Makes a bridge that passes multicast on to all ports.
+    /// Makes a bridge that passes multicast on to all ports, and what other bridges keep to themselves (LLDP,
+    /// 802.1X), but for pause frames and LACP, which the kernel keeps.
     pub(crate) fn bridge(&mut self, name: &str) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.attributes = vec![
             LinkAttribute::IfName(name.into()),
             LinkAttribute::LinkInfo(vec![
                 LinkInfo::Kind(InfoKind::Bridge),
-                LinkInfo::Data(InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)])),
+                LinkInfo::Data(InfoData::Bridge(vec![
+                    InfoBridge::MulticastSnooping(false),
+                    InfoBridge::GroupFwdMask(0xfff8),
+                ])),
             ]),
         ];
         self.ask(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL).map(drop)
-    }
-
-    /// An interface that is down makes itself no IPv6 address when it goes up.
-    pub(crate) fn no_address(&mut self, index: u32) -> io::Result<()> {
-        let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.attributes =
-            vec![LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![mode])])];
-        match self.ask(Message::SetLink(message), 0) {
-            // A kernel without IPv6.
-            Err(e) if e.raw_os_error() == Some(nix::libc::EAFNOSUPPORT) => Ok(()),
-            other => other.map(drop),
-        }
     }
 
     /// Makes an interface a port of a bridge.

@@ -165,6 +165,13 @@ def take_one_value(app: typer.Typer) -> None:
             take_one_value(group.typer_instance)
 
 
+def tell(error: InputError | ScenarioError) -> None:
+    """Says on stderr what is wrong with the input."""
+    note(f"error: {error}")
+    if error.hint and error.hint not in str(error):
+        note(f"hint: {error.hint}")
+
+
 class Group(TyperGroup):
     """Turns what a command raises into a message on stderr and an exit code."""
 
@@ -174,9 +181,7 @@ class Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except (InputError, ScenarioError) as error:
-            note(f"error: {error}")
-            if error.hint and error.hint not in str(error):
-                note(f"hint: {error.hint}")
+            tell(error)
             raise typer.Exit(BAD_INPUT) from error
         except _USAGE as error:
             # Typer would box it; without arguments a group shows its help.

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bluewater.cli.console import note, out, print_json
-from bluewater.cli.group import FAILED, example
+from bluewater.cli.group import FAILED, example, tell
 from bluewater.cli.options import Json
-from bluewater.kernel.build import NotBuiltError, build
-from bluewater.kernel.compare import chosen, compare
+from bluewater.errors import InputError
+from bluewater.kernel.build import NotBuiltError, build, check, check_tools
+from bluewater.kernel.compare import AbsentError, check_only, chosen, compare
 
 if TYPE_CHECKING:
     from bluewater.kernel.build import Kernel
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 NOT_BUILT = 125
 """The exit code that has `git bisect run` skip a commit."""
+STOPS = 128
+"""The exit code that ends `git bisect run`: it takes 2 for a bad commit."""
 
 
 def add(app: typer.Typer) -> None:
@@ -59,12 +62,23 @@ def kernel(
     both. For each setting it prints whether all packets have the same fate at the same time, or the
     first that differs and why ours decided so. TREE stays as it is.
 
-    Exit codes are those of `git bisect run`: 0 all equal, 1 some differ, 125 TREE does not build,
-    2 bad input.
+    Exit codes are those of `git bisect run`: 0 all equal, 1 some differ, 125 TREE does not build
+    or has none of the disciplines, 128 bad input or TREE2 does not build.
     """
-    built = _built(tree, out_, jobs)
-    other = _built(against, None, jobs) if against else None
-    settings = chosen(built, other, only)
+    try:
+        check_tools()
+        check_only(only, bool(against))
+        for each in filter(None, (tree, against)):
+            check(each)
+        built = _built(tree, out_, jobs, NOT_BUILT)
+        other = _built(against, None, jobs, STOPS) if against else None
+        settings = chosen(built, other, only)
+    except AbsentError as error:
+        tell(error)
+        raise typer.Exit(NOT_BUILT) from None
+    except InputError as error:
+        tell(error)
+        raise typer.Exit(STOPS) from None
     folder = built.folder / "results"
     found = []
     for each in compare(built, settings, folder, other, jobs):
@@ -84,13 +98,13 @@ def kernel(
         raise typer.Exit(FAILED)
 
 
-def _built(tree: Path, folder: Path | None, jobs: int | None) -> Kernel:
+def _built(tree: Path, folder: Path | None, jobs: int | None, code: int) -> Kernel:
     note(f"building {tree}")
     try:
         return build(tree, folder, jobs)
     except NotBuiltError as error:
         note(f"{tree} does not build:\n{error}")
-        raise typer.Exit(NOT_BUILT) from None
+        raise typer.Exit(code) from None
 
 
 def _show(each: Compared, other: str) -> None:

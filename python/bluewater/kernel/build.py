@@ -94,7 +94,7 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
         out = cache() / f"{tree.name.split('.tar')[0]}-{name}"
     out = out.resolve()
     source = _unpacked(tree, out / "source") if tree.is_file() else tree
-    _check(source)
+    check(source)
     objects = out / "build"
     objects.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
@@ -116,10 +116,13 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
 
 
 def _unpacked(tarball: Path, to: Path) -> Path:
-    """The tree of a tarball, unpacked once."""
-    if not to.exists():
+    """The tree of a tarball, unpacked again only if the file is another."""
+    about = tarball.stat()
+    is_of, this = to.with_name("unpacked"), f"{tarball} {about.st_size} {about.st_mtime_ns}"
+    if not (to.exists() and is_of.exists() and is_of.read_text() == this):
         part = to.with_name("unpacking")
-        shutil.rmtree(part, ignore_errors=True)
+        for each in (part, to, to.with_name("build")):
+            shutil.rmtree(each, ignore_errors=True)
         try:
             with tarfile.open(tarball) as archive:
                 archive.extractall(part, filter="tar")
@@ -127,11 +130,18 @@ def _unpacked(tarball: Path, to: Path) -> Path:
             raise InputError(f"no tarball: {error}", file=str(tarball)) from None
         inside = list(part.iterdir())
         (inside[0] if len(inside) == 1 else part).rename(to)
+        is_of.write_text(this)
     return to
 
 
-def _check(source: Path) -> None:
-    """Refuses folders that are no kernel's, or that hold a build."""
+def check(source: Path) -> None:
+    """Refuses folders that are no kernel's, or that hold a build; a tarball may be anything.
+
+    Raises:
+        InputError: It is no such tree.
+    """
+    if source.is_file():
+        return
     if not (source / "arch/um").is_dir() or not (source / "net/sched").is_dir():
         raise InputError(
             "not the sources of a Linux kernel",

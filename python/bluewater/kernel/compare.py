@@ -55,18 +55,38 @@ class Compared:
         return not self.differ and not self.failed
 
 
+class AbsentError(InputError):
+    """The kernels have none of the disciplines that were asked for."""
+
+
+def check_only(only: str, two: bool) -> None:
+    """Refuses a pattern that no setting of ours has, or of ``two`` kernels.
+
+    Raises:
+        InputError: There is none.
+    """
+    there = [each for each in ALL if two or each.aqm]
+    if not any(only in each.name for each in there):
+        raise InputError(
+            "no setting has this in its name",
+            key="only",
+            value=only,
+            allowed=", ".join(sorted({each.name.split(":")[0] for each in there})),
+        )
+
+
 def chosen(kernel: Kernel, against: Kernel | None, only: str) -> list[Setting]:
     """The settings whose names have the pattern, of disciplines that the kernels have.
 
     Raises:
-        InputError: There are none.
+        AbsentError: There are none.
     """
     both = kernel.modules & (against.modules if against else kernel.modules)
     there = [each for each in ALL if each.module in both and (against or each.aqm)]
     found = [each for each in there if only in each.name]
     if not found:
-        raise InputError(
-            "no setting has this in its name",
+        raise AbsentError(
+            "the kernel has no such discipline",
             key="only",
             value=only,
             allowed=", ".join(sorted({each.name.split(":")[0] for each in there})),

@@ -26,7 +26,7 @@ use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
-pub use bypass::bypass;
+pub use bypass::{bypass, remove};
 use wiring::{Claim, Named};
 
 /// Bytes of an Ethernet header with VLAN tags.
@@ -45,6 +45,9 @@ pub fn bridge(
     names: [&str; 2],
     access: Access,
 ) -> Result<Finished, Trouble> {
+    ready(specs, names)?;
+    // What passed packets until now, once nothing is wrong with the command line.
+    remove(names)?;
     let both = ready(specs, names)?;
     let mut warnings = wiring::check(&both, access.open_host)?;
     let [lan, wan] = &both;

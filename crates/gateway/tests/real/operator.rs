@@ -786,12 +786,21 @@ fn a_bypass_passes_packets_while_no_gateway_runs() {
          $g bypass $c || exit 13
          soon || exit 14
          ip -o addr show | grep bw-bypass && exit 15
-         $g run --config $c --name $name && exit 16
-         $g bypass --off $c || exit 17
-         $g bypass --off $c || exit 18
-         reaches && exit 19
+         test \"$(cat /proc/sys/net/ipv6/conf/bw-bypass*/disable_ipv6)\" != 0 || exit 16
+         printf 'rate = \"1mbit\"\nlan = \"wan\"\nwan = \"lan\"\n' > $c.turned
+         $g bypass $c.turned || exit 17
+         $g bypass --off $c.turned || exit 18
+         $g bypass --off $c || exit 19
+         ip -o link show | grep bw-bypass && exit 21
+         reaches && exit 22
+         ip link set lan down; $g bypass $c || exit 23
+         soon || exit 24
+         $g run --config $c --name $name --aqm nope && exit 25
+         reaches || exit 26
          $g run --config $c --name $name --quiet & run=$!
          for i in $(seq 100); do $g ctl $name show >&- 2>&- && break; sleep 0.05; done
+         $g bypass $c && exit 27
+         printf 'lan = \"lan\"\nwan = \"x\"\n' > $c.loop; $g bypass $c.loop && exit 28
          soon || exit 20
          end
          printf 'rate = \"1mbit\"\nlan = 5\n' > $c; $g bypass $c; test $? = 2",
@@ -799,4 +808,6 @@ fn a_bypass_passes_packets_while_no_gateway_runs() {
     );
     let (_, errors) = well(&operated("--quiet", &script));
     assert!(errors.contains("run.toml:2: lan: the name of an interface is wanted"), "{errors}");
+    assert!(errors.contains("another gateway (process"), "{errors}");
+    assert!(errors.contains("frames would go round in circles"), "{errors}");
 }
