@@ -23,6 +23,18 @@ LINK: dict[str, Any] = {
     "traffic": [{"name": "bulk", "flows": 4, "transport": "sack", "start": "0s..200ms"}],
 }
 MARKED = {**LINK, "traffic": [{**LINK["traffic"][0], "ecn": True}]}
+CLASSES = {
+    **LINK,
+    "queue": [
+        {
+            **LINK["queue"][0],
+            "class": [
+                {"name": "root", "rate": "3mbit"},
+                {"name": "leaf", "parent": "root", "rate": "3mbit", "aqm": "pie"},
+            ],
+        }
+    ],
+}
 ALONE = {**LINK, "traffic": [{"name": "agent", "transport": "sack"}, {"transport": "cubic"}]}
 
 
@@ -138,6 +150,8 @@ def test_environments_side_by_side_are_those_alone() -> None:
         (LINK, {"num_envs": 3}, "num_envs"),
         ({**LINK, "queue": [{"aqm": "droptail", "buffer": "5x"}]}, {}, "buffer"),
         ([], {}, "nothing to simulate"),
+        ({**LINK, "traffic": [*LINK["traffic"], *LINK["traffic"]]}, {"group": "bulk"}, "several"),
+        (CLASSES, {}, "classes have disciplines of their own"),
     ],
 )
 def test_what_does_not_fit_is_named(source: Any, options: dict[str, Any], says: str) -> None:

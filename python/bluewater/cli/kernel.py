@@ -68,8 +68,9 @@ def kernel(
     try:
         check_tools()
         check_only(only, bool(against))
-        for each in filter(None, (tree, against)):
-            check(each)
+        check(tree)
+        if against:
+            check(against)
         built = _built(tree, out_, jobs, NOT_BUILT)
         other = _built(against, None, jobs, STOPS) if against else None
         settings = chosen(built, other, only)

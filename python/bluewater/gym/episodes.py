@@ -93,6 +93,12 @@ class Episodes:
         texts = [to_text(base)[0] for base in self._bases]
         self._simulated = _core.Episodes(texts, places, self._step, named)
         self._rates = np.array([self._simulated.rates(i) for i in range(len(texts))], dtype=float)
+        if (self._rates[:, ~self._sends] == 0).any():
+            raise InputError(
+                "an agent at a queue whose classes have disciplines of their own",
+                key="queue",
+                hint="leave `aqm` out of its classes",
+            )
         self._which = np.zeros(places, dtype=np.int64)
         self._draws: list[np.random.Generator | None] = [None] * places
         self._seeds = [0] * places
@@ -206,11 +212,13 @@ def _entry(table: dict[str, Any], agent: Agent) -> dict[str, Any]:
     if isinstance(agent, int):
         found: dict[str, Any] = table["queue"][agent]
         return found
-    groups = {each.get("name", "flows"): each for each in table["traffic"]}
-    if agent not in groups:
-        raise InputError("no such group", key="group", value=agent, allowed=", ".join(groups))
-    named: dict[str, Any] = groups[agent]
-    return named
+    traffic: list[dict[str, Any]] = table.get("traffic", [])
+    names = [each.get("name", "flows") for each in traffic]
+    if agent not in names:
+        raise InputError("no such group", key="group", value=agent, allowed=", ".join(names))
+    if names.count(agent) > 1:
+        raise InputError("several groups of this name", key="group", value=agent, hint="name them")
+    return traffic[names.index(agent)]
 
 
 def _steered(source: Source, agents: Sequence[Agent]) -> Scenario:

@@ -163,9 +163,11 @@ def _found(scenario: Source, asked: Sequence[str] | None) -> tuple[list[str], li
     queues: dict[str, Agent] = {}
     for k, queue in enumerate(table.get("queue", [])):
         queues.setdefault(queue.get("link", "queue"), k)
-    groups = {each.get("name", "flows"): each for each in table.get("traffic", [])}
+    groups: dict[str, Agent] = {
+        name: name for name in (each.get("name", "flows") for each in table.get("traffic", []))
+    }
     names = list(queues if asked is None else asked)
-    there = {**{name: name for name in groups}, **queues}
+    there = groups | queues
     if not names:
         raise InputError("no agent", key="agents", value=asked, allowed=", ".join(there))
     if wrong := [name for name in names if name not in there or "*" in name]:

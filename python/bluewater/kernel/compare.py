@@ -56,7 +56,7 @@ class Compared:
 
 
 class AbsentError(InputError):
-    """The kernels have none of the disciplines that were asked for."""
+    """The kernels have none of the disciplines that a pattern names."""
 
 
 def check_only(only: str, two: bool) -> None:
