@@ -125,8 +125,19 @@ def test_the_page_shows_and_changes_the_link() -> None:
         page.get_by_text("up", exact=True).click()
         rate = page.locator("#rate")
         rate.focus()
+        # Also while the page waits for the state that follows from the first change.
+        page.evaluate(
+            """() => {
+                const fetched = window.fetch;
+                window.fetch = async (what, ...how) => {
+                    if (what === "state") await new Promise((done) => setTimeout(done, 300));
+                    return fetched(what, ...how);
+                };
+            }"""
+        )
         for _ in range(3):
             rate.press("ArrowRight")
+            page.wait_for_timeout(120)
         wanted = page.locator("#rate-text").inner_text()
         assert number(wanted) > 8
         up, down = soon(link.show, lambda ways: number(ways[0]["rate"]) == number(wanted))

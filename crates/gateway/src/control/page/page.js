@@ -365,8 +365,10 @@ const change = async (what, words) => {
   }
   if (sending) return;
   sending = true;
-  while (waiting.length) await send(waiting.shift());
-  await ask().catch(() => {});
+  do {
+    while (waiting.length) await send(waiting.shift());
+    await ask().catch(() => {});
+  } while (waiting.length); // wanted while it was asked
   sending = false;
   held.clear();
   controls(true);
