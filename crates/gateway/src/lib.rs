@@ -18,7 +18,7 @@
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`output`] | what is written while packets go, by threads of its own |
 //! | [`options`], [`config`], [`text`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |
-//! | [`privilege`], `service`, `signals`, `netlink`, `sys` | what is asked of the system, and told to it |
+//! | [`privilege`], `service`, `signals`, `netlink`, `sys` | what the gateway asks of the system, and tells it |
 //! | [`clock`] | the one place that reads a clock |
 
 pub mod bridge;

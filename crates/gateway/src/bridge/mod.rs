@@ -48,7 +48,7 @@ pub fn bridge(
     ready(specs, names)?;
     // What passed packets until now, once nothing is wrong with the command line.
     remove(names)?;
-    let both = ready(specs, names)?;
+    let both = [interface(names[0])?, interface(names[1])?];
     let mut warnings = wiring::check(&both, access.open_host)?;
     let [lan, wan] = &both;
     let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
@@ -81,23 +81,19 @@ pub fn bridge(
     Ok(session.finish(lost))
 }
 
-/// The interfaces `names`, if they are there and there can be such links.
+/// Checks that the interfaces `names` are there, and that there can be such links.
 ///
 /// # Errors
 /// All that is wrong with either.
-fn ready<'a>(specs: &[Spec; 2], names: [&'a str; 2]) -> Result<[Named<'a>; 2], Trouble> {
+fn ready(specs: &[Spec; 2], names: [&str; 2]) -> Result<(), Trouble> {
     let link = |spec: &Spec| {
         let made = Link::new(spec, Layer::Ethernet, HEADER as usize);
         made.map(drop).map_err(|e| explain(spec, e))
     };
     let mut wrong: Vec<_> = specs.iter().filter_map(|spec| link(spec).err()).collect();
     wrong.dedup();
-    let [lan, wan] = names.map(interface);
-    match (lan, wan) {
-        (Ok(lan), Ok(wan)) if wrong.is_empty() => return Ok([lan, wan]),
-        (lan, wan) => wrong.extend([lan.err(), wan.err()].into_iter().flatten()),
-    }
-    Err(Trouble::all(wrong).unwrap_or_else(|| Trouble::new("no such link", "")))
+    wrong.extend(names.into_iter().filter_map(|name| interface(name).err()));
+    Trouble::all(wrong).map_or(Ok(()), Err)
 }
 
 /// How frames come and go.

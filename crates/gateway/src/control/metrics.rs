@@ -58,17 +58,12 @@ impl Metrics {
             if wish.host.as_deref().is_some_and(|host| !is_address(host)) {
                 return Answer::text("403 Forbidden", "ask for 127.0.0.1 or localhost");
             }
-            let healthy = match wish.path() {
-                _ if !wish.reads() => None,
-                "/metrics" => Some(false),
-                "/health" => Some(true),
-                _ => None,
-            };
-            let Some(healthy) = healthy else {
+            let of_health = wish.path() == "/health";
+            if !wish.reads() || !(of_health || wish.path() == "/metrics") {
                 return Answer::text("404 Not Found", "there are GET /metrics and GET /health");
-            };
+            }
             match page.fresh(now) {
-                Ok(_) if healthy => Answer::text("200 OK", "packets are forwarded"),
+                Ok(_) if of_health => Answer::text("200 OK", "packets are forwarded"),
                 Ok(text) => Answer {
                     status: "200 OK",
                     content_type: OPEN_METRICS,

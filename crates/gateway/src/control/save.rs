@@ -148,6 +148,21 @@ mod tests {
         }
     }
 
+    /// An option that is added is saved, or left out on purpose.
+    #[test]
+    fn each_option_has_a_place() {
+        let saved = OPTIONS.map(|(option, ..)| option).into_iter();
+        let others = COMMON.into_iter().chain(TRACES).map(|(option, _)| option);
+        // `mpu` is part of `overhead`, and `once` of traces.
+        let by_name = ["param", "mean-packet", "mpu", "once", "seed"];
+        let known: Vec<_> = saved.chain(others).chain(by_name).collect();
+        let command = LinkOptions::augment_args(Command::new("x"));
+        let all = command.get_arguments().filter_map(clap::Arg::get_long);
+        let both = all.filter(|option| !option.starts_with("up-") && !option.starts_with("down-"));
+        let missing: Vec<_> = both.filter(|option| !known.contains(option)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
     #[test]
     fn what_no_file_can_say_is_said() {
         let queue = |reorder: bool, trace: Value| json!({"rate": "1mbit", "reorder": reorder, "rate_trace": trace});

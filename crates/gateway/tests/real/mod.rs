@@ -19,6 +19,7 @@ mod interfaces;
 mod links;
 mod mistakes;
 mod operator;
+mod service;
 mod shell;
 mod uplink;
 

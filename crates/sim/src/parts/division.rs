@@ -141,12 +141,17 @@ pub(crate) fn divide(
     let crossed = links.iter().zip(&delays).filter(|([from, to], _)| from != to);
     let lookahead = crossed.map(|(_, delay)| *delay).min().filter(|delay| *delay < NEVER)?;
     let rate = work.iter().sum::<f64>() / PACKET_BITS;
+    let divides = !has_to_pay || pays(scenario, rate, lookahead, parts);
+    divides.then_some(Division { parts, links, flows, lookahead })
+}
+
+/// Whether parts take less time than one, if `rate` packets are forwarded in a second.
+fn pays(scenario: &Scenario, rate: f64, lookahead: u64, parts: usize) -> bool {
     let sampled = scenario.measure.interval.map_or(NEVER, |interval| interval.0.as_nanos());
     let window = lookahead.min(sampled / SAMPLE_WINDOWS);
     let packets = |time: u64| rate * time as f64 / 1e9;
-    let pays = packets(window) / parts as f64 >= WINDOW_PAYS
-        && packets(scenario.duration.0.as_nanos()) >= RUN_PAYS;
-    (pays || !has_to_pay).then_some(Division { parts, links, flows, lookahead })
+    packets(window) / parts as f64 >= WINDOW_PAYS
+        && packets(scenario.duration.0.as_nanos()) >= RUN_PAYS
 }
 
 /// How much each node has to do, as bit/s that it forwards.
