@@ -10,16 +10,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from bluewater.errors import InputError
 from bluewater.gym.episodes import Episodes
-from bluewater.gym.seen import (
-    Seen,
-    queue_features,
-    queue_reward,
-    sender_features,
-    sender_reward,
-)
+from bluewater.gym.seen import Made, Seen, defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -63,16 +57,16 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         step: str = "10ms",
         group: str | None = None,
         most: int = 1000,
-        features: Callable[[Seen], NDArray[np.float64]] | None = None,
-        reward: Callable[[Seen], NDArray[np.float64]] | None = None,
+        features: Made | None = None,
+        reward: Made | None = None,
     ) -> None:
         if num_envs < 1:
             raise InputError("no places", key="num_envs", value=num_envs, allowed="1 or more")
         self.num_envs = num_envs
         agent = 0 if group is None else group
         self._episodes = Episodes(scenario, num_envs, [agent], step, most)
-        self._features = features or (queue_features if group is None else sender_features)
-        self._reward = reward or (queue_reward if group is None else sender_reward)
+        usual = defaults(sends=group is not None)
+        self._features, self._reward = features or usual[0], reward or usual[1]
         batch = gymnasium.vector.utils.batch_space
         self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -11,21 +10,13 @@ from pettingzoo import ParallelEnv
 
 from bluewater.errors import InputError
 from bluewater.gym.episodes import Agent, Episodes
-from bluewater.gym.seen import (
-    Seen,
-    queue_features,
-    queue_reward,
-    sender_features,
-    sender_reward,
-)
+from bluewater.gym.seen import Made, Seen, defaults
 from bluewater.study.scenarios.scenario import of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
     from bluewater.study.scenarios.scenario import Scenario, Source
-
-Made = Callable[[Seen], "NDArray[np.float64]"]
 
 
 class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
@@ -65,15 +56,16 @@ class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
     ) -> None:
         names, steered = _found(scenario, agents)
         self._episodes = Episodes(scenario, 1, steered, step, most)
-        sends = {name: isinstance(agent, str) for name, agent in zip(names, steered, strict=True)}
+        usual = {
+            name: defaults(sends=isinstance(agent, str))
+            for name, agent in zip(names, steered, strict=True)
+        }
         for key, given in (("features", features), ("reward", reward)):
             for name in given or {}:
-                if name not in sends:
+                if name not in usual:
                     raise InputError("no such agent", key=key, value=name, allowed=", ".join(names))
-        own = {name: sender_features if sends[name] else queue_features for name in names}
-        self._features: dict[str, Made] = {**own, **(features or {})}
-        own = {name: sender_reward if sends[name] else queue_reward for name in names}
-        self._reward: dict[str, Made] = {**own, **(reward or {})}
+        self._features = {name: each[0] for name, each in usual.items()} | dict(features or {})
+        self._reward = {name: each[1] for name, each in usual.items()} | dict(reward or {})
         self.possible_agents = names
         self.agents: list[str] = []
         unit = gymnasium.spaces.Box(0, 1, (1,), np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,10 @@ OF_QUEUE = dict(_core.Episodes.observed(sends=False))
 """What an agent at a queue sees of a step, with units."""
 OF_SENDER = dict(_core.Episodes.observed(sends=True))
 """What an agent that sends sees of a step, with units; all its connections together."""
+
+
+Made = Callable[[Seen], "NDArray[np.float64]"]
+"""What makes observations or rewards of it."""
 
 
 def queue_features(seen: Seen) -> NDArray[np.float64]:
@@ -82,3 +86,8 @@ def sender_reward(seen: Seen) -> NDArray[np.float64]:
     delay = np.where(seen["rtt"] > 0, seen["rtt"] - seen["min_rtt"], 0) / 2e7
     lost = seen["lost"] / np.maximum(seen["acked"] + seen["lost"], 1)
     return np.asarray(rate - np.minimum(delay, 10) - 10 * lost)
+
+
+def defaults(sends: bool) -> tuple[Made, Made]:
+    """The features and the reward of an agent that has no others."""
+    return (sender_features, sender_reward) if sends else (queue_features, queue_reward)

@@ -65,14 +65,12 @@ def check_only(only: str, two: bool) -> None:
     Raises:
         InputError: There is none.
     """
-    there = [each for each in ALL if two or each.aqm]
-    if not any(only in each.name for each in there):
-        raise InputError(
-            "no setting has this in its name",
-            key="only",
-            value=only,
-            allowed=", ".join(sorted({each.name.split(":")[0] for each in there})),
-        )
+    _matching(
+        [each for each in ALL if two or each.aqm],
+        only,
+        InputError,
+        "no setting has this in its name",
+    )
 
 
 def chosen(kernel: Kernel, against: Kernel | None, only: str) -> list[Setting]:
@@ -83,14 +81,17 @@ def chosen(kernel: Kernel, against: Kernel | None, only: str) -> list[Setting]:
     """
     both = kernel.modules & (against.modules if against else kernel.modules)
     there = [each for each in ALL if each.module in both and (against or each.aqm)]
+    return _matching(there, only, AbsentError, "the kernel has no such discipline")
+
+
+def _matching(
+    there: Sequence[Setting], only: str, kind: type[InputError], problem: str
+) -> list[Setting]:
+    """Those whose names have the pattern."""
     found = [each for each in there if only in each.name]
     if not found:
-        raise AbsentError(
-            "the kernel has no such discipline",
-            key="only",
-            value=only,
-            allowed=", ".join(sorted({each.name.split(":")[0] for each in there})),
-        )
+        names = sorted({each.name.split(":")[0] for each in there})
+        raise kind(problem, key="only", value=only, allowed=", ".join(names))
     return found
 
 
