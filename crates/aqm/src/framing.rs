@@ -13,9 +13,10 @@ use crate::units::TextError;
 /// of the presets are those of `tc cake`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Framing {
-    /// Bytes beside those of the IP packet, −64 … 256.
-    pub overhead: i32,
-    /// The least that is sent, bytes with `overhead`, 0 … 256.
+    /// Bytes beside those of the IP packet, −64 … 256; without it (`raw`) a packet counts as its
+    /// interface counts it.
+    pub overhead: Option<i32>,
+    /// The least that is sent, bytes with the overhead, 0 … 256.
     pub mpu: u32,
     /// How that is cut.
     pub cells: Cells,
@@ -54,7 +55,7 @@ impl Framing {
     /// Bytes that a packet of `len` bytes takes on the wire: at least one.
     #[inline]
     pub fn on_wire(self, len: u32) -> u32 {
-        let framed = len.saturating_add_signed(self.overhead).max(self.mpu).max(1);
+        let framed = len.saturating_add_signed(self.overhead.unwrap_or(0)).max(self.mpu).max(1);
         match self.cells {
             Cells::None => framed,
             Cells::Atm => framed.div_ceil(48) * 53,
@@ -87,26 +88,28 @@ impl FromStr for Framing {
         };
         while let Some(word) = words.next() {
             if let Some(&(_, overhead, mpu, cells)) = PRESETS.iter().find(|p| p.0 == word) {
-                new = Self { overhead, mpu, cells };
+                new = Self { overhead: Some(overhead), mpu, cells };
                 continue;
             }
             match word {
                 "raw" => new = Self::default(),
-                "overhead" => new.overhead = number(words.next(), OVERHEADS)?,
+                "overhead" => new.overhead = Some(number(words.next(), OVERHEADS)?),
                 "mpu" => new.mpu = number(words.next(), 0..=256)?.unsigned_abs(),
-                "ether-vlan" => new.overhead += 4,
+                "ether-vlan" => new.overhead = Some(new.overhead.unwrap_or(0) + 4),
                 "atm" => new.cells = Cells::Atm,
                 "ptm" => new.cells = Cells::Ptm,
                 "noatm" => new.cells = Cells::None,
-                _ if word.parse::<i32>().is_ok() => new.overhead = number(Some(word), OVERHEADS)?,
+                _ if word.parse::<i32>().is_ok() => {
+                    new.overhead = Some(number(Some(word), OVERHEADS)?);
+                }
                 _ => {
                     let names: Vec<_> = PRESETS.iter().map(|p| p.0).collect();
                     return Err(wrong(format!("presets are {}", names.join(", "))));
                 }
             }
         }
-        if !OVERHEADS.contains(&new.overhead) {
-            return Err(wrong(format!("they make an overhead of {} bytes", new.overhead)));
+        if let Some(overhead) = new.overhead.filter(|overhead| !OVERHEADS.contains(overhead)) {
+            return Err(wrong(format!("they make an overhead of {overhead} bytes")));
         }
         Ok(new)
     }
@@ -119,7 +122,10 @@ impl fmt::Display for Framing {
             Cells::Atm => "atm",
             Cells::Ptm => "ptm",
         };
-        write!(f, "overhead {} mpu {} {cells}", self.overhead, self.mpu)
+        if let Some(overhead) = self.overhead {
+            write!(f, "overhead {overhead} ")?;
+        }
+        write!(f, "mpu {} {cells}", self.mpu)
     }
 }
 
@@ -158,8 +164,11 @@ mod tests {
         assert_eq!(framing("docsis raw"), Framing::default());
         assert_eq!(framing("overhead -14").on_wire(100), 86);
         assert_eq!(framing("overhead -64").on_wire(40), 1, "else packets without end in no time");
-        for preset in PRESETS {
-            let new = framing(preset.0);
+        // As of tc cake, an overhead of 0 is one on IP packets; `raw`, `mpu` and cells alone are not.
+        assert_ne!(framing("overhead 0"), framing("raw"));
+        assert_eq!(framing("mpu 64 atm"), framing("docsis raw mpu 64 atm"));
+        for text in PRESETS.iter().map(|p| p.0).chain(["raw", "0", "mpu 64 atm"]) {
+            let new = framing(text);
             assert_eq!(new.to_string().parse(), Ok(new));
         }
         for wrong in [

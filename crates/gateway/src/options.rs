@@ -262,6 +262,7 @@ impl Way {
                 rates: self.course(&RATE, "rate-trace", &self.rate_trace)?,
                 framing,
             },
+            header: 0,
             impairments: Impairments {
                 delay: self.course(&DELAY, "delay-trace", &self.delay_trace)?,
                 jitter: self.jitter.unwrap_or(Duration::ZERO).as_nanos(),

@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::control::{Asking, Renewal, Request};
-use crate::frame::Layer;
 use crate::guard::{Guard, Guarding, Happened, Identity};
 use crate::link::Spec;
 use crate::output::writer;
@@ -120,9 +119,8 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
 
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
 /// and parameters that are the same in other words are no others.
-pub(crate) fn renewed(old: &Spec, new: &Spec, layer: Layer) -> Option<Spec> {
-    let mut new = new.clone().framed(new.sending.framing, layer);
-    new.seed = old.seed;
+pub(crate) fn renewed(old: &Spec, new: &Spec) -> Option<Spec> {
+    let mut new = Spec { seed: old.seed, header: old.header, ..new.clone() };
     let [before, after] = [old, &new].map(|spec| setting("", spec)["params"].clone());
     if before == after && old.aqm == new.aqm {
         new.params.clone_from(&old.params);

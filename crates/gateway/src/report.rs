@@ -49,17 +49,15 @@ const FORMAT: u32 = 1;
 /// The first line of a log: what the links are, how their packets come and go, and whether the
 /// forwarding thread goes before others.
 pub fn head(specs: &[Spec; 2], ports: &Ports, realtime: bool) -> Value {
-    let layer = ports.ends[0].layer();
-    let queues = settings(&specs.each_ref().map(|spec| spec.asked(layer)));
     json!({
         "log": "bluewater-gateway", "format": FORMAT, "version": env!("CARGO_PKG_VERSION"),
         "plane": ports.ends[0].plane(), "fallback": ports.fallback, "realtime": realtime,
-        "queues": queues,
+        "queues": settings(specs.each_ref()),
     })
 }
 
 /// The settings of both links.
-pub fn settings(specs: &[Spec; 2]) -> Value {
+pub fn settings(specs: [&Spec; 2]) -> Value {
     DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect()
 }
 
@@ -79,7 +77,7 @@ pub fn state(
     let flows: Vec<Value> = link.top(now, top).iter().map(flow).collect();
     let mut signals = Map::new();
     link.observe(now, &mut |name, value| _ = signals.insert(name.into(), json!(value)));
-    let mut all = setting(DIRECTIONS[direction], &link.spec().asked(link.layer()));
+    let mut all = setting(DIRECTIONS[direction], link.spec());
     let counts = json!({
         "backlog_packets": backlog.packets,
         "backlog_bytes": backlog.bytes,

@@ -98,7 +98,7 @@ mod _core {
             aqm::framing::Cells::Atm => "atm",
             aqm::framing::Cells::Ptm => "ptm",
         };
-        Ok((framing.overhead, framing.mpu, cells))
+        Ok((framing.overhead.unwrap_or(0), framing.mpu, cells))
     }
 
     /// Bytes that an IP packet of `length` takes on the wire, by the words of [`framing`].

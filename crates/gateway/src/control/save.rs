@@ -11,7 +11,7 @@ const OPTIONS: [(&str, &str, &str); 15] = [
     ("delay", "delay", ""),
     ("buffer", "buffer", ""),
     ("aqm", "aqm", ""),
-    ("overhead", "framing", "0"),
+    ("overhead", "framing", "raw"),
     ("jitter", "jitter", "0s"),
     ("loss", "loss", "0"),
     ("duplicate", "duplicate", "0"),
@@ -94,7 +94,6 @@ mod tests {
 
     use super::*;
     use crate::config::expand;
-    use crate::frame::Layer;
     use crate::link::Spec;
     use crate::options::LinkOptions;
     use crate::report::settings;
@@ -112,9 +111,7 @@ mod tests {
     }
 
     fn state(specs: &[Spec; 2]) -> Value {
-        let layer = Layer::Ethernet;
-        let framed = |spec: &Spec| spec.clone().framed(spec.sending.framing, layer).asked(layer);
-        json!({ "queues": settings(&specs.each_ref().map(framed)) })
+        json!({ "queues": settings(specs.each_ref()) })
     }
 
     /// What a file makes has the state from which the file was made.
@@ -125,7 +122,7 @@ mod tests {
             "--rate=10mbit --down-rate=50mbit --delay=5ms --buffer=1bdp --aqm=red --param=max_p=0.2",
             "--rate=10mbit --aqm=cake --param=rtt=50ms --down-aqm=fq-codel --down-param=queues=64",
             "--rate=10mbit --overhead=pppoe-ptm --jitter=2ms --loss=gemodel,1%,20% --corrupt=1%",
-            "--rate=10mbit --down-overhead=44 --mpu=64 --down-loss=1% --reorder --down-jitter=3ms",
+            "--rate=10mbit --overhead=0 --down-overhead=44 --mpu=64 --down-loss=1% --reorder --down-jitter=3ms",
             "--rate=10mbit --policer=5mbit --policer-burst=9kB --down-policer=none --wash",
             "--rate=10mbit --down-shaper=5mbit --down-shaper-burst=30kB --mean-packet=500",
             "--rate=10mbit --shaper=5mbit --shaper-peak=7mbit --down-shaper-peak-burst=9kB",

@@ -68,7 +68,7 @@ impl Link {
         let changes = next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending;
         let Wire { transmitter, flights, impair, sending, .. } = &mut self.wire;
         if changes {
-            transmitter.change_rate(next.spec.rate, &next.spec.sending);
+            transmitter.change_rate(next.spec.rate, &next.spec.counted());
             if next.spec.told_rate {
                 let now = Instant::from_nanos(next.now);
                 let env = next.spec.env(now, next.spec.rate_at(now));

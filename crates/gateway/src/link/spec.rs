@@ -2,7 +2,6 @@
 
 use aqm::About;
 use aqm::any::BuildError;
-use aqm::framing::Cells;
 use aqm::param::ConfigError;
 use aqm::told::Rates;
 use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng, Size};
@@ -28,8 +27,10 @@ pub struct Spec {
     pub mean_packet: u32,
     /// Seed of the random numbers of queue and wire.
     pub seed: u64,
-    /// How the transmitter sends beside that.
+    /// How the transmitter sends beside that. An overhead counts on IP packets.
     pub sending: Sending,
+    /// Bytes of a frame before the IP packet, for which an overhead stands.
+    pub header: u8,
     /// What the wire does to packets.
     pub impairments: Impairments,
     /// Whether the queue learns each new rate.
@@ -81,6 +82,7 @@ impl Spec {
             mean_packet: 1000,
             seed: 1,
             sending: Sending::default(),
+            header: 0,
             impairments: Impairments::default(),
             told_rate: false,
             wash: false,
@@ -133,7 +135,7 @@ impl Spec {
 
     /// The transmitter.
     pub(super) fn transmitter(&self) -> Transmitter {
-        Transmitter::new(self.rate, self.shortest()).with(&self.sending)
+        Transmitter::new(self.rate, self.shortest()).with(&self.counted())
     }
 
     /// The wire's impairments, if there are any.
@@ -142,26 +144,24 @@ impl Spec {
         self.impairments.any().then(new)
     }
 
-    /// This link between ports of `layer`. An overhead counts on IP packets; without one frames count as
-    /// they are.
+    /// This link between ports of `layer`.
     #[must_use]
-    pub fn framed(mut self, framing: Framing, layer: Layer) -> Self {
-        self.sending.framing = framing;
-        if layer == Layer::Ethernet && (framing.overhead != 0 || framing.cells != Cells::None) {
-            self.sending.framing.overhead -= ETHERNET_HEADER;
-        }
-        self
+    pub fn between(self, layer: Layer) -> Self {
+        Self { header: if layer == Layer::Ethernet { ETHERNET_HEADER } else { 0 }, ..self }
     }
 
-    /// This link with its overhead on IP packets, as the user gave it; undoes [`Self::framed`].
-    #[must_use]
-    pub(crate) fn asked(&self, layer: Layer) -> Self {
-        let mut asked = self.clone();
-        let framing = &mut asked.sending.framing;
-        if layer == Layer::Ethernet && (framing.overhead != 0 || framing.cells != Cells::None) {
-            framing.overhead += ETHERNET_HEADER;
+    /// The framing of whole frames.
+    fn framing(&self) -> Framing {
+        let framing = self.sending.framing;
+        Framing {
+            overhead: framing.overhead.map(|bytes| bytes - i32::from(self.header)),
+            ..framing
         }
-        asked
+    }
+
+    /// How the transmitter sends whole frames.
+    pub(crate) fn counted(&self) -> Sending {
+        Sending { framing: self.framing(), ..self.sending.clone() }
     }
 
     /// The queue at rest at `now`, and its stream of random numbers.
@@ -206,13 +206,7 @@ impl Spec {
 
     /// What a queue may know at `now`, while the rate is `rate`.
     pub(super) fn env(&self, now: Instant, rate: Rate) -> Env {
-        Env {
-            now,
-            limit: self.limit,
-            rate,
-            mean_packet: self.mean_packet,
-            framing: self.sending.framing,
-        }
+        Env { now, limit: self.limit, rate, mean_packet: self.mean_packet, framing: self.framing() }
     }
 
     /// The rate that a queue knows at `now`.
@@ -230,7 +224,7 @@ impl Spec {
     /// The most packets on a wire that takes `delay` (ns): the shortest ones, back to back.
     pub(super) fn on_wire(&self, delay: u64) -> u64 {
         let bits = u128::from(self.fastest()) * u128::from(delay);
-        let least = self.sending.framing.on_wire(Limit::MIN_PACKET as u32).max(1);
+        let least = self.framing().on_wire(Limit::MIN_PACKET as u32).max(1);
         u64::try_from(bits / (8_000_000_000 * u128::from(least))).unwrap_or(u64::MAX - 2) + 2
     }
 
@@ -268,7 +262,7 @@ impl Spec {
 }
 
 /// Bytes.
-const ETHERNET_HEADER: i32 = 14;
+const ETHERNET_HEADER: u8 = 14;
 
 /// The filter's name in the library.
 const POLICER: &str = "policer";

@@ -48,6 +48,7 @@ pub(crate) fn described(specs: &[Spec; 2]) -> Value {
     let one = |name: &str, spec: &Spec| {
         let mut all = setting(name, spec);
         let Impairments { delay, losses, .. } = &spec.impairments;
+        all["header"] = spec.header.into();
         all["courses"] = json!({
             "rate": course(spec.sending.rates.as_deref()),
             "delay": course(delay.as_deref()),

@@ -140,6 +140,7 @@ fn spec(value: &Value) -> Option<Spec> {
             rates: course(&value["courses"]["rate"], Value::as_u64)?,
             framing: some(&value["framing"])?,
         },
+        header: u8::try_from(value["header"].as_u64().unwrap_or_default()).ok()?,
         impairments: Impairments {
             delay: course(&value["courses"]["delay"], Value::as_u64)?,
             jitter: some::<Duration>(&value["jitter"])?.as_nanos(),

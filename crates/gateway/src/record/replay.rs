@@ -155,7 +155,7 @@ impl Replay {
         let failed = |e| explain(spec, SpecError::Queue(e));
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
         let period = period(spec).map_err(failed)?;
-        let link = Link::managed(spec.rate, spec.shortest(), queue, rng, 0).with(&spec.sending);
+        let link = Link::managed(spec.rate, spec.shortest(), queue, rng, 0).with(&spec.counted());
         let (mut links, mut path) = (vec![link], vec![0]);
         if let Some(impair) = spec.impair() {
             links.push(Link::wire(0, impair));

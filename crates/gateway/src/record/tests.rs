@@ -128,11 +128,12 @@ proptest! {
         rates in prop::option::of(prop::collection::vec((1_000_000u64..400_000_000, 0u64..30_000_000), 1..6)),
         delays in prop::option::of(prop::collection::vec((1u64..300_000_000, 0u64..40_000_000), 1..5)),
         losses in prop::option::of(prop::collection::vec((1u64..300_000_000, 0f64..0.3), 1..5)),
-        framing in prop::sample::select(vec!["0", "-14", "pppoe-ptm", "bridged-llcsnap", "ethernet"]),
+        framing in prop::sample::select(vec!["raw", "0", "-64", "pppoe-ptm", "bridged-llcsnap", "ethernet"]),
         loss in prop::sample::select(vec!["0", "3%", "gemodel 2% 20%", "gemodel 2% 20% 70% 1%"]),
         (jitter, reorder) in any::<(u64, bool)>(),
         (duplicate, corrupt) in (0f64..0.1, 0f64..0.1),
         (repeat, keep, told_rate, policed, shaped) in any::<(bool, bool, bool, bool, bool)>(),
+        layer in prop::sample::select(vec![Layer::Ip, Layer::Ethernet]),
         aqm in prop::sample::select(vec!["codel", "docsis-pie", "csfq", "ared"]),
     ) {
         fn course<T: Copy>(gaps: &[(u64, T)], end: T, repeat: bool) -> Arc<Steps<T>> {
@@ -168,7 +169,7 @@ proptest! {
             peak: (shaped && policed).then(|| bucket(3)),
             ..up
         };
-        replay_of(&[varied, down], stream, 3_000);
+        replay_of(&[varied.between(layer), down], stream, 3_000);
     }
 }
 

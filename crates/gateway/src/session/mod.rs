@@ -169,8 +169,7 @@ impl Session {
     /// When there are no such links, or a file cannot be written.
     pub fn new(specs: &[Spec; 2], how: &Forwarding, ports: Ports) -> Result<Self, Trouble> {
         let layer = ports.ends[0].layer();
-        let framed = |spec: &Spec| spec.clone().framed(spec.sending.framing, layer);
-        let specs = &specs.each_ref().map(framed);
+        let specs = &specs.each_ref().map(|spec| spec.clone().between(layer));
         let mut links = links(specs, &ports)?;
         let clock = Clock::new();
         let mut capture = None;
@@ -359,8 +358,7 @@ impl Session {
         if let (Some(log), Some(entry)) = (&mut self.log, log) {
             let (file, path) = &**entry;
             let mut head = self.head.clone();
-            let asked = self.forwarder.links.each_ref().map(|link| link.spec().asked(link.layer()));
-            head["queues"] = report::settings(&asked);
+            head["queues"] = report::settings(self.forwarder.links.each_ref().map(Link::spec));
             head["time_s"] = json!(self.forwarder.now() as f64 / 1e9);
             let now = self.forwarder.time_of_day();
             if log.turn_to(again(file, path)?, path, dated(&head, now).as_bytes())? {
@@ -375,7 +373,7 @@ impl Session {
         }
         if let Some(specs) = &renewal.specs {
             let links = &self.forwarder.links;
-            let new = [0, 1].map(|i| renewed(links[i].spec(), &specs[i], links[i].layer()));
+            let new = [0, 1].map(|i| renewed(links[i].spec(), &specs[i]));
             let told = |spec: &Spec| format!("{} {} {}", spec.rate, spec.delay, spec.aqm);
             let mut kept = Vec::new();
             for (i, way) in DIRECTIONS.iter().enumerate() {
@@ -404,8 +402,7 @@ impl Session {
         let links = &self.forwarder.links;
         let mut specs = change.apply(links.each_ref().map(Link::spec))?;
         if let Some(framing) = change.overhead {
-            let layer = links[0].layer();
-            specs = specs.map(|spec| spec.map(|spec| spec.framed(framing, layer)));
+            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing = framing);
         }
         if let Some(mpu) = change.mpu {
             specs.iter_mut().flatten().for_each(|spec| spec.sending.framing.mpu = mpu);
@@ -437,8 +434,7 @@ impl Session {
                 link.change(next);
             }
         }
-        let asked = links.each_ref().map(|link| link.spec().asked(link.layer()));
-        let queues = report::settings(&asked);
+        let queues = report::settings(links.each_ref().map(Link::spec));
         self.line(&json!({"time_s": now as f64 / 1e9, "change": queues}));
         Ok(())
     }

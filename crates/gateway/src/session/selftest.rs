@@ -43,6 +43,7 @@ fn capacity(spec: &Spec) -> Option<f64> {
         delay: aqm::Duration::ZERO,
         limit: Limit::packets(100)?,
         sending: Default::default(),
+        header: 0,
         impairments: Default::default(),
         told_rate: false,
         shaper: None,

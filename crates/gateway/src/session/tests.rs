@@ -262,10 +262,10 @@ fn an_overhead_counts_from_ip_packets_on() {
     for (layer, less) in [(Layer::Ip, 0), (Layer::Ethernet, 14)] {
         let (folder, how) = logging(u64::MAX);
         let mut bench = Bench::new(&[given.clone(), spec("droptail")], &how, layer).unwrap();
-        let overheads = |bench: &Bench| bench.specs().map(|spec| spec.sending.framing.overhead);
-        assert_eq!(overheads(&bench), [44 - less, 0]);
+        let overheads = |bench: &Bench| bench.specs().map(|spec| spec.counted().framing.overhead);
+        assert_eq!(overheads(&bench), [Some(44 - less), None]);
         let answer = bench.set(r#"{"overhead": "20", "mpu": 64, "way": "down"}"#).unwrap();
-        assert_eq!(overheads(&bench), [44 - less, 20 - less]);
+        assert_eq!(overheads(&bench), [Some(44 - less), Some(20 - less)]);
         assert_eq!(bench.specs().map(|spec| spec.sending.framing.mpu), [0, 64]);
         assert_eq!(answer["queues"][1]["framing"], "overhead 20 mpu 64 noatm");
         bench.session.finish([0; 2]);
