@@ -152,11 +152,48 @@ def test_environments_side_by_side_are_those_alone() -> None:
         ([], {}, "nothing to simulate"),
         ({**LINK, "traffic": [*LINK["traffic"], *LINK["traffic"]]}, {"group": "bulk"}, "several"),
         (CLASSES, {}, "classes have disciplines of their own"),
+        (LINK, {"step": 0.01}, "a time with its unit"),
+        (LINK, {"group": 0}, "text"),
+        (LINK, {"group": "bulk", "most": True}, "a whole number"),
+        (5, {}, "a path, a mapping"),
+        ([LINK, 5], {}, "a path, a mapping"),
+        (LINK, {"features": 3}, "no function"),
+        (LINK, {"features": lambda seen: seen["rate"]}, "a row for each"),
     ],
 )
 def test_what_does_not_fit_is_named(source: Any, options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         BottleneckEnv(source, **options)
+
+
+@pytest.mark.parametrize("places", ["4", 2.5, True, 0, 10**9])
+def test_a_number_of_environments_that_cannot_be_is_refused(places: Any) -> None:
+    with pytest.raises(bluewater.InputError, match="num_envs"):
+        BottleneckVectorEnv(LINK, places)
+
+
+def test_what_is_handed_over_later_is_checked() -> None:
+    env = BottleneckVectorEnv(LINK, 2, reward=lambda _: np.zeros(3))
+    env.reset(seed=1)
+    for wrong in (None, "x", [1], [[0], ["a"]], [[1j], [0]]):
+        with pytest.raises(bluewater.InputError, match="2 numbers of 0"):
+            env.step(wrong)
+    with pytest.raises(bluewater.InputError, match="a number for each"):
+        env.step([0, 0])
+    for place in (2, -1, "a"):
+        with pytest.raises(bluewater.InputError, match="place"):
+            env.decision_hash(place)  # type: ignore[arg-type]
+
+
+def test_a_seed_of_numpy_is_a_seed() -> None:
+    env = BottleneckVectorEnv(LINK, 2)
+    seeds = []
+    for seed in (3, np.int64(3), np.array([3, 4])):
+        env.reset(seed=seed)  # type: ignore[arg-type]
+        env.step([0, 0])
+        seeds.append([env.scenario(place).table["seed"] for place in (0, 1)])
+    assert seeds[0] == seeds[1] == seeds[2]
+    assert seeds[0][0] != seeds[0][1]
 
 
 def test_an_action_that_is_no_number_is_refused() -> None:

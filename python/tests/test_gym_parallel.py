@@ -111,6 +111,10 @@ def test_features_and_rewards_of_its_own() -> None:
         ([], {}, "no agent"),
         (["A->B"], {"reward": {"B->C": sender_reward}}, "no such agent"),
         (["A->B"], {"most": 1}, "no range"),
+        ("A->B", {}, "a sequence of names"),
+        ([0], {}, "text"),
+        (["A->B"], {"reward": sender_reward}, "a mapping"),
+        (["A->B"], {"features": {"A->B": 3}}, "no function"),
     ],
 )
 def test_what_does_not_fit_is_named(agents: list[str], options: dict[str, Any], says: str) -> None:
@@ -129,3 +133,9 @@ def test_an_action_for_each_is_needed() -> None:
     env.reset(seed=1)
     with pytest.raises(bluewater.InputError, match="an action for each agent"):
         env.step({"A->B": [0.1]})
+    with pytest.raises(bluewater.InputError, match="a mapping"):
+        env.step(0.1)  # type: ignore[arg-type]
+    with pytest.raises(bluewater.InputError, match="not one number"):
+        env.step({**actions(env, 0), "A->B": [0.1, 0.2]})
+    with pytest.raises(bluewater.InputError, match="unknown agent"):
+        env.seen("A->D")

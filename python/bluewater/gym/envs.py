@@ -8,9 +8,10 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from bluewater.arguments import TEXT
 from bluewater.errors import InputError
 from bluewater.gym.episodes import Episodes
-from bluewater.gym.seen import Made, Seen, defaults
+from bluewater.gym.seen import Made, Seen, defaults, makes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,13 +61,14 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         features: Made | None = None,
         reward: Made | None = None,
     ) -> None:
-        if num_envs < 1:
-            raise InputError("no places", key="num_envs", value=num_envs, allowed="1 or more")
-        self.num_envs = num_envs
+        if group is not None:
+            TEXT.check("group", group, "an environment")
         agent = 0 if group is None else group
         self._episodes = Episodes(scenario, num_envs, [agent], step, most)
+        self.num_envs = int(num_envs)
         usual = defaults(sends=group is not None)
-        self._features, self._reward = features or usual[0], reward or usual[1]
+        self._features = makes("features", features or usual[0], num_envs, 2)
+        self._reward = makes("reward", reward or usual[1], num_envs, 1)
         batch = gymnasium.vector.utils.batch_space
         self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +14,7 @@ from gymnasium.utils.seeding import np_random
 
 from bluewater import _core
 from bluewater._core import ScenarioError
+from bluewater.arguments import NUMBER, Argument
 from bluewater.errors import InputError
 from bluewater.gym.seen import OF_QUEUE, OF_SENDER, Seen
 from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 Agent = int | str
 """What an agent steers: the queue of this number in the scenario, or the group of senders of this
 name."""
+_MOST_PLACES = 100_000
+"""The most simulations side by side; each has its network in memory."""
 _CLASS = "python:agent{}.py:Agent"
 _QUEUE = '''"""The actions of an episode, one a step."""
 
@@ -76,13 +80,20 @@ class Episodes:
         step: str,
         most: int,
     ) -> None:
-        one = isinstance(scenario, str | Mapping | Path | Scenario)
-        sources = cast("list[Source]", [scenario] if one else list(cast("Any", scenario)))
-        if not sources:
-            raise InputError("nothing to simulate", key="scenario", value=scenario)
-        if not (isinstance(most, int) and most > 1):
+        sources = _several(scenario)
+        NUMBER.check("num_envs", places, "an environment")
+        if not 1 <= places <= _MOST_PLACES:
+            allowed = f"1 … {_MOST_PLACES:,}"
+            raise InputError("not possible", key="num_envs", value=places, allowed=allowed)
+        NUMBER.check("most", most, "an environment")
+        if most < 2:
             raise InputError("no range", key="most", value=most, allowed="2 or more packets")
-        self._step, _ = _core.quantity("duration", step)
+        Argument((str,), "a time with its unit: 10ms").check("step", step, "an environment")
+        try:
+            self._step, _ = _core.quantity("duration", step)
+        except ValueError as error:
+            allowed = str(error).partition("allowed: ")[2]
+            raise InputError("not a time", key="step", value=step, allowed=allowed) from error
         if not self._step:
             raise InputError("no time", key="step", value=step, allowed="above 0s")
         self._agents, self._most = agents, most
@@ -110,21 +121,22 @@ class Episodes:
         self._first = np.zeros(places, dtype=np.int64)
         self.began = False
 
-    def reset(self, seed: int | list[int | None] | None) -> None:
+    def reset(self, seed: Any) -> None:
         """Begins an episode in each place.
 
         With a ``seed`` all that follows is determined; place i has ``seed + i``, or its own of
         a list.
         """
         places = len(self._seeds)
-        seeds = list(seed) if isinstance(seed, list) else [seed] * places
+        if isinstance(seed, Integral):
+            seeds: list[Any] = [int(seed) + place for place in range(places)]
+        else:
+            seeds = list(seed) if isinstance(seed, Iterable) else [seed] * places
         if len(seeds) != places:
             raise InputError("a seed each", key="seed", value=seed, allowed=f"{places} seeds")
-        if isinstance(seed, int):
-            seeds = [seed + place for place in range(places)]
         for place, own in enumerate(seeds):
             if own is not None or not self._draws[place]:
-                self._draws[place], _ = np_random(own)
+                self._draws[place], _ = np_random(int(own) if isinstance(own, Integral) else own)
         self.began = True
         for place in range(places):
             self._begin(place)
@@ -136,7 +148,12 @@ class Episodes:
         Returns:
             Where one has just begun, and made no step.
         """
-        asked = np.asarray(actions, dtype=np.float64).reshape(self._seen.shape[:2])
+        shape = self._seen.shape[:2]
+        try:
+            asked = np.asarray(actions, dtype=np.float64).reshape(shape)
+        except (TypeError, ValueError) as error:
+            allowed = f"{math.prod(shape)} numbers of 0 … 1"
+            raise InputError("no actions", key="action", value=actions, allowed=allowed) from error
         if not np.isfinite(asked).all():
             raise InputError("no number", key="action", value=actions, allowed="0 … 1")
         chosen = np.clip(asked, 0, 1)
@@ -168,6 +185,7 @@ class Episodes:
         It ends there, unless flows are still to start. Then it ends where the episode would,
         with the last actions again and again.
         """
+        self._check(place)
         rows = [row[place] for row in self._taken[self._first[place] :]]
         taken = [row for row in rows if not math.isnan(row[0])]
         if not taken:
@@ -186,7 +204,14 @@ class Episodes:
 
     def decision_hash(self, place: int) -> str | None:
         """The hash over all decisions of the episode in ``place`` so far."""
+        self._check(place)
         return self._simulated.decision_hash(place)
+
+    def _check(self, place: int) -> None:
+        NUMBER.check("place", place, "an environment")
+        if not 0 <= place < len(self._seeds):
+            allowed = f"0 … {len(self._seeds) - 1}"
+            raise InputError("no such place", key="place", value=place, allowed=allowed)
 
     def _begin(self, place: int) -> None:
         draws = self._draws[place]
@@ -199,6 +224,21 @@ class Episodes:
         if gone := int(self._first.min()):
             del self._taken[:gone]
             self._first -= gone
+
+
+def _several(scenario: Source | Sequence[Source]) -> list[Source]:
+    one = (str, Mapping, Path, Scenario)
+    given = (
+        [scenario] if isinstance(scenario, one) or not isinstance(scenario, Iterable) else scenario
+    )
+    sources = list(cast("Iterable[Source]", given))
+    if not sources:
+        raise InputError("nothing to simulate", key="scenario", value=scenario)
+    for source in sources:
+        Argument(one, "TOML, a path, a mapping or a Scenario").check(
+            "scenario", source, "an environment"
+        )
+    return sources
 
 
 def _code(agent: Agent, step: int, actions: list[float]) -> str:

@@ -8,9 +8,10 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
-from bluewater.errors import InputError
+from bluewater.arguments import MAPPING, NAMES, TEXT
+from bluewater.errors import InputError, unknown
 from bluewater.gym.episodes import Agent, Episodes
-from bluewater.gym.seen import Made, Seen, defaults
+from bluewater.gym.seen import Made, Seen, defaults, makes
 from bluewater.study.scenarios.scenario import of
 
 if TYPE_CHECKING:
@@ -61,11 +62,19 @@ class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             for name, agent in zip(names, steered, strict=True)
         }
         for key, given in (("features", features), ("reward", reward)):
+            if given is not None:
+                MAPPING.check(key, given, "an environment")
             for name in given or {}:
                 if name not in usual:
                     raise InputError("no such agent", key=key, value=name, allowed=", ".join(names))
-        self._features = {name: each[0] for name, each in usual.items()} | dict(features or {})
-        self._reward = {name: each[1] for name, each in usual.items()} | dict(reward or {})
+        self._features = {
+            name: makes("features", (features or {}).get(name, each[0]), 1, 2)
+            for name, each in usual.items()
+        }
+        self._reward = {
+            name: makes("reward", (reward or {}).get(name, each[1]), 1, 1)
+            for name, each in usual.items()
+        }
         self.possible_agents = names
         self.agents: list[str] = []
         unit = gymnasium.spaces.Box(0, 1, (1,), np.float32)
@@ -110,15 +119,20 @@ class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
         """
         if not self.agents:
             raise gymnasium.error.ResetNeeded("reset() begins an episode")
+        MAPPING.check("actions", actions, "an environment")
         if set(actions) != set(self.agents):
             raise InputError(
                 "not an action for each agent",
                 key="actions",
-                value=", ".join(actions),
+                value=", ".join(map(str, actions)),
                 allowed=", ".join(self.agents),
             )
-        chosen = [np.asarray(actions[name], dtype=np.float64).reshape(1) for name in self.agents]
-        self._episodes.step(np.stack(chosen))
+        chosen = [np.atleast_1d(actions[name]) for name in self.agents]
+        if wrong := [
+            name for name, each in zip(self.agents, chosen, strict=True) if each.size != 1
+        ]:
+            raise InputError("not one number", key=wrong[0], value=actions[wrong[0]])
+        self._episodes.step([each[0] for each in chosen])
         names, over = self.agents, bool(self._episodes.over.all())
         if over:
             self.agents = []
@@ -140,6 +154,8 @@ class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
 
     def seen(self, agent: str) -> Seen:
         """What the last step showed an agent."""
+        if agent not in self.possible_agents:
+            raise unknown("agent", agent, self.possible_agents, key="agent")
         return self._episodes.seen(self.possible_agents.index(agent))
 
     def _observed(self) -> dict[str, Any]:
@@ -158,7 +174,11 @@ def _found(scenario: Source, asked: Sequence[str] | None) -> tuple[list[str], li
     groups: dict[str, Agent] = {
         name: name for name in (each.get("name", "flows") for each in table.get("traffic", []))
     }
+    if asked is not None:
+        NAMES.check("agents", asked, "an environment")
     names = list(queues if asked is None else asked)
+    for name in names:
+        TEXT.check("agents", name, "an environment")
     there = groups | queues
     if not names:
         raise InputError("no agent", key="agents", value=asked, allowed=", ".join(there))

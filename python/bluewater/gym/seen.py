@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bluewater import _core
+from bluewater.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,3 +92,26 @@ def sender_reward(seen: Seen) -> NDArray[np.float64]:
 def defaults(sends: bool) -> tuple[Made, Made]:
     """The features and the reward of an agent that has no others."""
     return (sender_features, sender_reward) if sends else (queue_features, queue_reward)
+
+
+def makes(key: str, made: Made, places: int, dimensions: int) -> Made:
+    """``made``, whose arrays have a row or number for each of so many environments.
+
+    Raises:
+        InputError: It is no function; when called, that its array has another shape.
+    """
+    if not callable(made):
+        raise InputError("no function", key=key, value=made, allowed="a function of what is seen")
+
+    def make(seen: Seen) -> NDArray[np.float64]:
+        found = np.asarray(made(seen))
+        if found.ndim != dimensions or len(found) != places:
+            rows = "a row" if dimensions > 1 else "a number"
+            raise InputError(
+                f"an array of the shape {found.shape}",
+                key=key,
+                allowed=f"{rows} for each environment, of which there are {places}",
+            )
+        return found
+
+    return make
