@@ -196,17 +196,6 @@ _SUBJECTS = {
 }
 
 
-_COUNTED = {
-    "as they stand": "in our first reading",
-    "one reading a section": "the best for all of it",
-    "some reading": "each claim its own",
-    "only in hindsight": "a reading chosen with results in view",
-    "contradicted": "proved false",
-    "open": "fails or holds in part, without proof",
-}
-"""What a row of the table of results counts, where its name does not say it."""
-
-
 def _results(_: str) -> str:
     held = kept()
     if not held.table:
@@ -215,17 +204,19 @@ def _results(_: str) -> str:
     # A column for each paper, not a row: so it fits a phone.
     rows = [["subject", *(_SUBJECTS.get(name, "") for name in papers)]]
     rows += [
-        [": ".join(filter(None, (name, _COUNTED.get(name)))), *map(str, counts)]
+        [name, *map(str, counts)]
         for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
     ]
     claims, alone, stand, _section, some, hindsight, contradicted, left = held.table[-1][1]
     return table(["paper", *papers], rows) + (
         f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
         f"stand, with nothing fitted.** Another {stand - alone} hold as they stand, but are "
-        f"fitted. {hindsight} hold only in a reading that was chosen with the results in view. "
-        f"Neither kind is evidence. {some - stand - hindsight} hold in another reading that "
-        f"rests on a text. {claims - some} hold in no reading: {contradicted} are contradicted, "
-        f"{left} are open.\n"
+        f"fitted. {hindsight} hold *only in hindsight*: in a reading that was chosen with the "
+        f"results in view. Neither kind is evidence. {some - stand - hindsight} hold in another "
+        f"reading, which a source supports. {claims - some} hold in no reading: {contradicted} "
+        f"are *contradicted* (proved false), {left} are *open* (they fail or hold in part, "
+        "without a proof). *One reading a section* counts what the best single reading of each "
+        "section meets, *some reading* what any reading meets.\n"
     )
 
 

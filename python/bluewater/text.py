@@ -22,7 +22,7 @@ def number(value: float | None, digits: int = 3) -> str:
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     magnitude = math.floor(math.log10(abs(value)))
-    if not -4 <= magnitude <= 6:
+    if not -6 <= magnitude <= 6:
         return f"{value:.{digits - 1}e}"
     text = f"{value:.{max(0, digits - 1 - magnitude)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -149,3 +149,7 @@ def test_every_metric_of_a_table_has_words_and_a_unit() -> None:
     }
     assert quantity("throughput_bps").label == "Throughput (Mb/s)"
     assert quantity("completed_s").unit == "s", "of downloads, not of queues"
+
+
+def test_a_small_half_width_has_no_exponent() -> None:
+    assert text.measured(0.0253, 4.2e-5, "Mb/s") == "0.0253 ± 0.000042 Mb/s"

@@ -200,9 +200,9 @@ def test_a_phone_scrolls_the_report_in_one_direction(page: Path, tmp_path: Path)
             return text.getClientRects().length;
         })"""
         assert {*tab.eval_on_selector_all(":is(.counts, .matrix) td.n", lines)} == {1}
-        # Every verdict is seen without scrolling the table.
-        size = "(name => document.querySelector('.matrix').parentNode[name])"
-        assert tab.evaluate(f"{size}('scrollWidth')") == tab.evaluate(f"{size}('clientWidth')")
+        # Every count is seen without scrolling its table.
+        wider = "all => all.map(each => each.parentNode.scrollWidth - each.parentNode.clientWidth)"
+        assert {*tab.eval_on_selector_all(":is(.counts, .matrix)", wider)} == {0}
         # Whatever the lines, readings and papers are called: each text with a long word behind it.
         tab.evaluate(
             """() => {
@@ -372,8 +372,8 @@ def test_only_the_row_of_all_papers_is_a_total(outcome: Outcome, tmp_path: Path)
         both = [of("Feng02", size), of("HRC", size)]
         text = write_report(both, tmp_path / size).read_text()
         table = text.partition('class="counts"')[2].partition("</table>")[0]
-        assert "<td>Feng02</td>" in table
-        assert re.findall(r'class="total"><td>(.*?)</td>', table) == totals
+        assert "<th>Feng02</th>" in table
+        assert re.findall(r'<th class="total">(.*?)</th>', table) == totals
 
 
 def test_a_plot_is_drawn_in_the_reading_that_a_verdict_rests_on(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def _show(each: Compared, other: str) -> None:
         return
     first = each.first
     lines = [
-        f"{each.differ} packets differ; first in time packet {first['packet']}, which arrives at "
+        f"packets that differ: {each.differ}; first in time: {first['packet']}, which arrives at "
         f"{first['arrives_ns'] / 1e6:.3f} ms, flow {first['flow']}, {first['bytes']} bytes",
         f"kernel: {first['kernel']}",
         f"{other}: {first['other']}",
