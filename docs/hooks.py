@@ -182,10 +182,11 @@ def _experiments(_: str) -> str:
     rows = []
     for experiment in map(load, known()):
         ours = sum(claim.origin == "ours" for claim in experiment.claims)
-        claims = [str(count) if count else "" for count in (len(experiment.claims) - ours, ours)]
+        theirs = len(experiment.claims) - ours
+        claims = ", ".join(filter(None, (f"{theirs or ''}", f"{ours} ours" if ours else "")))
         source = " ".join(filter(None, (experiment.paper.cite, experiment.about.figure)))
-        rows.append([_code(experiment.id), experiment.title, source, *claims])
-    return table(["name", "title", "source", "claims of the source", "ours"], rows)
+        rows.append([_code(experiment.id), experiment.title, source, claims])
+    return table(["name", "title", "source", "claims"], rows)
 
 
 _SUBJECTS = {

@@ -27,12 +27,12 @@ document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
   }
 }
 
-// On a phone each claim is a card (site.css): its cells carry the name of their column, and a role,
+// On a phone each claim and each experiment is a card (site.css): its cells carry the name of their column, and a role,
 // because a cell that is no longer laid out as one loses it.
 for (const table of document.querySelectorAll(".md-content table:not([class])")) {
   const heads = [...(table.tHead?.rows[0].cells ?? [])];
   const names = heads.map((head) => head.textContent.trim());
-  if (!names.includes("statement")) continue;
+  if (!names.includes("statement") && !names.includes("title")) continue;
   table.dataset.cards = "";
   table.role = "table";
   for (const head of heads) head.role = "columnheader";

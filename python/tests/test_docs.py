@@ -443,11 +443,22 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 
 @pytest.mark.skipif(CHROMIUM is None and not os.environ.get("CI"), reason="there is no Chromium")
-def test_a_claim_is_a_card_on_a_phone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ["paper", "claim", "statement", "verdict", "value", "holds if", "reading", "fitted"],
+        ["name", "title", "source", "claims"],
+    ],
+    ids=["claims", "experiments"],
+)
+def test_a_row_is_a_card_on_a_phone(heads: list[str], tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
-    heads = ["paper", "claim", "statement", "verdict", "value", "holds if", "reading", "fitted"]
-    cells = ["HRC", "cmu/fig4 a", "A statement of many words. " * 3, "reproduced", *"1234"]
-    cells[-1] = "–"
+    cells = [
+        "A-name-of-one-word",
+        "Many words. " * 9,
+        *["Others-are-words"] * (len(heads) - 3),
+        "–",
+    ]
     head = "".join(f"<th>{text}</th>" for text in heads)
     row = "".join(f"<td>{text}</td>" for text in cells)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{f'<tr>{row}</tr>' * 41}</tbody></table>"
@@ -462,7 +473,7 @@ def test_a_claim_is_a_card_on_a_phone(tmp_path: Path) -> None:
         named = tab.eval_on_selector_all(
             "tbody tr:first-child td", "c => c.map(d => [d.dataset.head, !!d.offsetWidth])"
         )
-        assert named == [[name, name != "fitted"] for name in heads], "an empty cell is not shown"
+        assert named == [[name, name != heads[-1]] for name in heads], "an empty cell is not shown"
         assert tab.locator("th button").first.is_visible(), "the heads that sort stay"
         browser.close()
 
