@@ -259,7 +259,8 @@ impl Rows<'_> {
         row.real(Some(look.cwnd));
         row.count(look.in_flight.into());
         row.real(look.gap.filter(|gap| *gap > 0).map(|gap| bits * 1e9 / gap as f64));
-        for name in registry::CONTROL.named().map(|(name, _)| name).skip(registry::CONTROL_FIXED) {
+        let names = registry::CONTROL.named().map(|(name, _)| name);
+        for name in names.skip_while(|name| *name != "ssthresh") {
             row.real(self.known.get(name).and_then(|value| value.shown(bits)));
         }
     }

@@ -24,10 +24,7 @@ pub use app::{
 pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
-pub use transport::{
-    Carrier, Cbr, Conduct, EcnRule, GapsName, Ledbat, Needs, Quic, QuicControl, Recovery, Scream,
-    Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
-};
+pub use transport::*;
 
 use crate::arrivals::Files;
 use crate::defaults::one;
@@ -167,6 +164,12 @@ impl Place {
 
     fn refuse<T>(&self, field: &str, allowed: &str) -> Result<T, Complaint> {
         Err(Complaint::new(self.key(field), allowed))
+    }
+
+    /// Refuses the first that is wrong: whether it is, the key, what is allowed.
+    fn refuse_first<const N: usize>(&self, keys: [(bool, &str, &str); N]) -> Result<(), Complaint> {
+        let wrong = keys.into_iter().find(|(is_wrong, ..)| *is_wrong);
+        wrong.map_or(Ok(()), |(_, key, allowed)| self.refuse(key, allowed))
     }
 }
 

@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 
 use link::NEVER;
 use scenario::network::{Edge, Topology};
-use scenario::traffic::{App, TcpName, Transport};
+use scenario::traffic::App;
 use scenario::{Scenario, own};
 
 use crate::network::Part;
@@ -57,23 +57,14 @@ impl Division {
 }
 
 /// Whether everything in a scenario keeps to one node, or one end of a flow.
-fn is_divisible(scenario: &Scenario) -> bool {
-    let keeps_apart = |spec: &scenario::TrafficSpec| match &spec.transport {
-        Transport::Tcp(tcp) => tcp.name != TcpName::Own && !matches!(spec.app, App::Web(_)),
-        Transport::Cbr(_)
-        | Transport::Window(_)
-        | Transport::Ledbat(_)
-        | Transport::Tfrc(_)
-        | Transport::Scream(_) => true,
-        // One connection has both ends, and one event sends the packets of many flows.
-        Transport::Quic(_) | Transport::Trace(_) => false,
-    };
+fn is_divisible(scenario: &Scenario, simulation: &Simulation) -> bool {
     scenario.autorate.is_empty()
         && scenario.event.is_empty()
         && !scenario.measure.control
         && !scenario.measure.calls
         && scenario.queue.iter().all(|queue| own::parts(&queue.aqm).is_none())
-        && scenario.traffic.iter().all(keeps_apart)
+        && scenario.traffic.iter().all(|spec| !matches!(spec.app, App::Web(_)))
+        && simulation.ends_are_apart()
 }
 
 /// Up to `parts` parts of a simulation of `scenario`, or where that takes less time as many as there are
@@ -86,7 +77,7 @@ pub(crate) fn divide(
 ) -> Option<Division> {
     let processors = || available_parallelism().map_or(1, usize::from);
     let (has_to_pay, parts) = (parts.is_none(), parts.unwrap_or_else(processors).min(MOST_PARTS));
-    if parts < 2 || !is_divisible(scenario) {
+    if parts < 2 || !is_divisible(scenario, simulation) {
         return None;
     }
     let uses = simulation.use_of_links();

@@ -67,6 +67,11 @@ impl Simulation {
         self.network.use_of_links()
     }
 
+    /// Whether no event at one end of a flow touches its other end or other flows.
+    pub(crate) fn ends_are_apart(&self) -> bool {
+        self.groups.iter().all(|group| group.transport.ends_are_apart())
+    }
+
     /// Of each wire that impairs packets the link; links come before.
     pub(crate) fn wires(&self, links: usize) -> impl Iterator<Item = usize> {
         (links..).map_while(|number| self.network.wire_of(number))

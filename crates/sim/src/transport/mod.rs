@@ -81,6 +81,10 @@ pub(crate) trait EndPoints {
         true
     }
 
+    /// Whether an event at one end touches nothing of the other end or of other flows, so that threads may
+    /// share the run.
+    fn are_apart(o: &Self::Options) -> bool;
+
     /// [`Seat::app_at`] has come, the first time the start, and the group has not stopped.
     fn on_app(&mut self, port: &mut Port<'_>, o: &Self::Options);
 
@@ -228,6 +232,13 @@ macro_rules! transports {
             pub(crate) fn begins(&self, number: usize) -> bool {
                 match self {
                     $(Self::$name(o) => <$module::Ends as EndPoints>::begins(o, number),)*
+                }
+            }
+
+            /// Whether an event at one end touches nothing of the other end or of other flows.
+            pub(crate) fn ends_are_apart(&self) -> bool {
+                match self {
+                    $(Self::$name(o) => <$module::Ends as EndPoints>::are_apart(o),)*
                 }
             }
 

@@ -22,7 +22,7 @@ pub use own::TransportChoice;
 pub(in crate::traffic) use own::pattern;
 pub use quic::{Quic, QuicControl};
 pub use scream::Scream;
-pub use tcp::{Conduct, EcnRule, Needs, Recovery, Tcp, TcpName, TcpPreset};
+pub use tcp::{Conduct, EcnRule, Needs, Recovery, Tcp, TcpPreset};
 pub use tfrc::Tfrc;
 pub use trace::Trace;
 pub use window::Window;
@@ -33,72 +33,93 @@ use super::{GroupSpec, Place};
 use crate::error::Complaint;
 use crate::text::Text;
 
-/// Declares the names of all transports: name in files, and whose keys it takes.
+/// Declares the names of all transports: name in files, of TCP each variant, of others whose keys they take.
 macro_rules! names {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal: $kind:expr;)+) => {
+    (tcp { $($(#[doc = $tcp_doc:literal])+ $tcp:ident = $tcp_text:literal;)+ }
+     $($(#[doc = $doc:literal])+ $name:ident = $text:literal: $kind:ident;)+) => {
         /// How data is carried.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
         pub enum TransportName {
+            $($(#[doc = $tcp_doc])+ #[serde(rename = $tcp_text)] $tcp,)+
             $($(#[doc = $doc])+ #[serde(rename = $text)] $name,)+
         }
 
         impl TransportName {
             /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$name),+];
+            pub const ALL: &[Self] = &[$(Self::$tcp,)+ $(Self::$name),+];
 
             /// The name in files and results.
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $text,)+ }
+                match self { $(Self::$tcp => $tcp_text,)+ $(Self::$name => $text,)+ }
             }
 
             /// Whose keys it takes.
             pub const fn kind(self) -> Carrier {
-                match self { $(Self::$name => $kind,)+ }
+                match self {
+                    $(Self::$tcp => Carrier::Tcp(TcpName::$tcp),)+
+                    $(Self::$name => Carrier::$kind,)+
+                }
+            }
+        }
+
+        /// The variants of TCP: how losses are repaired, and the congestion control.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum TcpName {
+            $($(#[doc = $tcp_doc])+ $tcp,)+
+            /// TCP with selective acknowledgements and a controller of the user's own.
+            Own,
+        }
+
+        impl Default for TcpName {
+            fn default() -> Self {
+                Self::Sack
             }
         }
     };
 }
 
 names! {
-    /// TCP as before fast recovery: three duplicates end the window at one packet, and everything from the
-    /// lost one on is sent again (Jacobson 1988; ns-2's `Agent/TCP`).
-    Tahoe = "tahoe": Carrier::Tcp(TcpName::Tahoe);
-    /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
-    Reno = "reno": Carrier::Tcp(TcpName::Reno);
-    /// TCP with fast recovery that repairs one loss per round trip, by partial acknowledgements
-    /// (RFC 6582).
-    NewReno = "newreno": Carrier::Tcp(TcpName::NewReno);
-    /// TCP with selective acknowledgements (RFC 6675).
-    Sack = "sack": Carrier::Tcp(TcpName::Sack);
-    /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
-    Cubic = "cubic": Carrier::Tcp(TcpName::Cubic);
-    /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
-    Dctcp = "dctcp": Carrier::Tcp(TcpName::Dctcp);
-    /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
-    /// echoes (RFC 9331).
-    Prague = "prague": Carrier::Tcp(TcpName::Prague);
-    /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
-    /// (draft-ietf-ccwg-bbr).
-    Bbr = "bbr": Carrier::Tcp(TcpName::Bbr);
-    /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
-    Bbr1 = "bbr1": Carrier::Tcp(TcpName::Bbr1);
+    tcp {
+        /// TCP as before fast recovery: three duplicates end the window at one packet, and everything from the
+        /// lost one on is sent again (Jacobson 1988; ns-2's `Agent/TCP`).
+        Tahoe = "tahoe";
+        /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
+        Reno = "reno";
+        /// TCP with fast recovery that repairs one loss per round trip, by partial acknowledgements
+        /// (RFC 6582).
+        NewReno = "newreno";
+        /// TCP with selective acknowledgements (RFC 6675).
+        Sack = "sack";
+        /// TCP with selective acknowledgements and CUBIC congestion control (RFC 9438).
+        Cubic = "cubic";
+        /// TCP with selective acknowledgements and DCTCP congestion control (RFC 8257).
+        Dctcp = "dctcp";
+        /// TCP with selective acknowledgements and Prague congestion control for L4S: ECT(1), paced, exact
+        /// echoes (RFC 9331).
+        Prague = "prague";
+        /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 3
+        /// (draft-ietf-ccwg-bbr).
+        Bbr = "bbr";
+        /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
+        Bbr1 = "bbr1";
+    }
     /// QUIC as the library quinn has it: its own code for losses, pacing and congestion control.
-    Quinn = "quinn": Carrier::Quic;
+    Quinn = "quinn": Quic;
     /// QUIC as the library noq has it: its own code for losses, pacing and congestion control.
-    Noq = "noq": Carrier::Quic;
+    Noq = "noq": Quic;
     /// Datagrams at a constant rate, whatever happens to them.
-    Cbr = "cbr": Carrier::Cbr;
+    Cbr = "cbr": Cbr;
     /// Datagrams at the rate that TCP would have at the same losses (RFC 5348); `infinite` only.
-    Tfrc = "tfrc": Carrier::Tfrc;
+    Tfrc = "tfrc": Tfrc;
     /// Datagrams that keep the queueing delay small and yield to TCP: LEDBAT (RFC 6817); `infinite` only.
-    Ledbat = "ledbat": Carrier::Ledbat;
+    Ledbat = "ledbat": Ledbat;
     /// Media whose encoder follows what the network takes: SCReAM (RFC 8298); `infinite` only.
-    Scream = "scream": Carrier::Scream;
+    Scream = "scream": Scream;
     /// The packets of a capture, as datagrams at their own times, with their lengths, flows and ECN
     /// fields.
-    Trace = "trace": Carrier::Trace;
+    Trace = "trace": Trace;
     /// Datagrams with a constant number in flight, whatever happens to them; `infinite` only.
-    Window = "window": Carrier::Window;
+    Window = "window": Window;
 }
 
 /// The facts about a transport's keys, and how they are read and checked; the compiler demands all from each

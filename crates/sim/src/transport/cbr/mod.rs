@@ -75,6 +75,10 @@ impl EndPoints for Ends {
         Self { rng, start, carry: 0, sent: 0, received: Distinct::from(1), one_way: None, echoes }
     }
 
+    fn are_apart(_: &Options) -> bool {
+        true
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let now = port.now;
         let rate = o.rates.iter().rev().find(|(from, _)| *from <= now).map_or(1, |r| r.1);

@@ -22,6 +22,10 @@ impl EndPoints for Ends {
         Self::default()
     }
 
+    fn are_apart(_: &Options) -> bool {
+        true
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         port.seat.app_at = port.group.stop;
         self.send(port, o);

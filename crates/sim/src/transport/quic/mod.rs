@@ -74,6 +74,11 @@ impl EndPoints for Ends {
         }
     }
 
+    /// One connection has both ends.
+    fn are_apart(_: &Options) -> bool {
+        false
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         port.seat.app_at = port.group.stop;
         if !self.begun {

@@ -25,6 +25,10 @@ impl EndPoints for Ends {
         Self { sender: None, receiver: Receiver::default(), one_way: None }
     }
 
+    fn are_apart(_: &Options) -> bool {
+        true
+    }
+
     /// A frame.
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, len) = (port.now, port.group.packet);

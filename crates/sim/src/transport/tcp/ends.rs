@@ -40,6 +40,11 @@ impl EndPoints for Ends {
         ends
     }
 
+    /// A user's own controller may do anything.
+    fn are_apart(o: &Options) -> bool {
+        o.control.name != TcpName::Own
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let (now, group, sender) = (port.now, port.group, &mut self.sender);
         let begins = sender.is_closed();

@@ -22,6 +22,10 @@ impl EndPoints for Ends {
         Self { sender: Sender::default(), receiver: Box::default() }
     }
 
+    fn are_apart(_: &Options) -> bool {
+        true
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         let now = port.now;
         let packet = port.take_data();

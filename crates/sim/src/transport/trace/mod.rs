@@ -56,6 +56,11 @@ impl EndPoints for Ends {
         Self { sent: 0, outs, received: 0, received_bytes: 0 }
     }
 
+    /// One event sends the packets of many flows.
+    fn are_apart(_: &Options) -> bool {
+        false
+    }
+
     fn begins(o: &Options, number: usize) -> bool {
         number == o.first as usize
     }

@@ -58,6 +58,10 @@ impl EndPoints for Ends {
         }
     }
 
+    fn are_apart(_: &Options) -> bool {
+        true
+    }
+
     fn on_app(&mut self, port: &mut Port<'_>, o: &Options) {
         port.seat.app_at = port.group.stop;
         self.fill(port, o, o.window);
