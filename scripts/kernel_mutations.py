@@ -4,22 +4,28 @@
     .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 50] [--seed 1]
 
 Changes a line of TREE after another, builds each fault and compares it with the kernel before. TREE
-is a scratch copy: the script writes to it and restores it. A fault is caught if a setting differs,
-or gives no result; `ours` says that one with a discipline of ours does, so that the comparison with
-ours finds it, too.
+is a scratch copy: the script writes to it and restores it. Each fault has a verdict:
+
+ours        packets differ, or there is no result, in a setting with a discipline of ours
+packets     the same, in a setting of kernels only
+statistics  only the statistics of two kernels differ
+missed      nothing differs
 Rules make the faults: a comparison, a constant, an operator, a condition, or a statement less.
 """
 
 import argparse
+import hashlib
+import json
 import random
 import re
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 from bluewater.kernel.build import Kernel, NotBuiltError, build
 from bluewater.kernel.compare import compare
-from bluewater.kernel.settings import ALL
+from bluewater.kernel.cases import ALL
 
 FILES = {
     "include/net/codel_impl.h": ("sch_codel", "sch_fq_codel"),
@@ -112,48 +118,72 @@ def main():
     arguments.add_argument("--count", type=int, default=50)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--skip", type=int, default=0, help="faults that are known")
+    arguments.add_argument("--only", default="", help="faults in files with this in their path")
     options = arguments.parse_args()
     base = build(options.tree, options.out)
     kept = options.out / "before/build"
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy2(base.program, kept)
     before = Kernel(kept.parent, base.version, base.modules, base.has_exact_roots)
-    counts = {"caught": 0, "ours": 0, "kept": 0, "not built": 0}
+    counts = Counter()
     for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
         options.skip :
     ]:
+        if options.only not in file:
+            continue
         path = options.tree / file
         text = path.read_text()
         lines = text.splitlines(keepends=True)
         old, lines[number] = lines[number], line
-        path.write_text("".join(lines))
+        after = mutant(options, path, text, "".join(lines))
+        verdict, by = judged(options, after, before, FILES[file]) if after else ("not built", "")
+        counts[verdict] += 1
+        print(
+            f"{verdict:12} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}  [{by}]",
+            flush=True,
+        )
+    print(dict(counts))
+
+
+def mutant(options, path, text, changed):
+    """The kernel with another text of a file, built once; nothing if it does not compile."""
+    name = hashlib.sha256(f"{path} {changed}".encode()).hexdigest()[:16]
+    kept = options.out / "mutants" / name / "build"
+    about = kept / "kernel.json"
+    if not about.exists():
+        path.write_text(changed)
         try:
-            verdict = judged(options, before, FILES[file])
+            built = build(options.tree, options.out)
+        except NotBuiltError:
+            return None
         finally:
             path.write_text(text)
-        for word in verdict.split(", "):
-            counts[word] += 1
-        print(
-            f"{verdict:14} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}", flush=True
-        )
-    print(counts)
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(built.program, kept)
+        about.write_text(json.dumps([built.version, sorted(built.modules), built.has_exact_roots]))
+    version, modules, has_exact_roots = json.loads(about.read_text())
+    return Kernel(kept.parent, version, frozenset(modules), has_exact_roots)
 
 
-def judged(options, before, modules):
-    """Whether a setting tells the fault that the tree has."""
-    try:
-        after = build(options.tree, options.out)
-    except NotBuiltError:
-        return "not built"
+def judged(options, after, before, modules):
+    """Whether a setting tells the fault that a kernel has, and which."""
+    if after.digest == before.digest:
+        return "same program", ""
     settings = sorted(
         (s for s in ALL if s.module in modules and s.module in before.modules),
         key=lambda s: not s.aqm,
     )
-    for setting in settings:
-        for each in compare(after, [setting], options.out / "results", before):
-            if not each.is_equal:
-                return "caught, ours" if setting.aqm else "caught"
-    return "kept"
+    counted = ""
+    for at in range(0, len(settings), 2):
+        some = settings[at : at + 2]
+        for setting, each in zip(
+            some, compare(after, some, options.out / "results", before), strict=True
+        ):
+            if each.differ or each.failed:
+                return "ours" if setting.aqm else "packets", each.setting
+            if each.statistics and not counted:
+                counted = f"{each.setting}, {each.statistics}"
+    return ("statistics" if counted else "missed"), counted
 
 
 if __name__ == "__main__":

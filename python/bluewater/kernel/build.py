@@ -98,13 +98,18 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
     objects = out / "build"
     objects.mkdir(parents=True, exist_ok=True)
     log = out / "build.log"
+    # The same sources make the same program.
+    environment = {**os.environ, "KBUILD_BUILD_TIMESTAMP": "0", "KBUILD_BUILD_VERSION": "1"}
     with log.open("w") as to:
         command = ["make", "-C", str(source), f"O={objects}", "ARCH=um"]
         for last in (
             ["allnoconfig", f"KCONFIG_ALLCONFIG={GUEST / 'config'}"],
             [f"-j{jobs or os.cpu_count() or 1}", *_flags(source), "linux"],
         ):
-            if subprocess.run([*command, *last], stdout=to, stderr=to, check=False).returncode:
+            made = subprocess.run(
+                [*command, *last], stdout=to, stderr=to, env=environment, check=False
+            )
+            if made.returncode:
                 raise NotBuiltError("\n".join([*_errors(log.read_text()), f"all of it: {log}"]))
     chosen = set(re.findall(r"CONFIG_NET_(SCH_\w+)=y", (objects / ".config").read_text()))
     return Kernel(
@@ -161,7 +166,7 @@ def _flags(source: Path) -> list[str]:
     """Has the compiler read files of ours first: our draws, the line, and the clock."""
     names = sorted(path.stem for path in (source / "net/sched").glob("sch_*.c"))
     before = {name: "draws.h" for name in names if name not in _OTHERS}
-    before |= {"sch_api": "line.h", "time": "clock.h"}
+    before |= {"flow_dissector": "draws.h", "sch_api": "line.h", "time": "clock.h"}
     return [f"CFLAGS_{name}.o=-include {GUEST / file}" for name, file in before.items()]
 
 
