@@ -15,17 +15,17 @@ Rules make the faults: a comparison, a constant, an operator, a condition, or a 
 
 import argparse
 import hashlib
-import json
 import random
 import re
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from bluewater.kernel.build import Kernel, NotBuiltError, build
-from bluewater.kernel.compare import compare
+from bluewater.kernel.build import NotBuiltError, build, compile_
 from bluewater.kernel.cases import ALL
+from bluewater.kernel.compare import compare
 
 FILES = {
     "include/net/codel_impl.h": ("sch_codel", "sch_fq_codel"),
@@ -124,7 +124,7 @@ def main():
     kept = options.out / "before/build"
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy2(base.program, kept)
-    before = Kernel(kept.parent, base.version, base.modules, base.has_exact_roots)
+    before = replace(base, folder=kept.parent)
     counts = Counter()
     for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
         options.skip :
@@ -135,7 +135,7 @@ def main():
         text = path.read_text()
         lines = text.splitlines(keepends=True)
         old, lines[number] = lines[number], line
-        after = mutant(options, path, text, "".join(lines))
+        after = mutant(options, before, path, text, "".join(lines))
         verdict, by = judged(options, after, before, FILES[file]) if after else ("not built", "")
         counts[verdict] += 1
         print(
@@ -145,24 +145,21 @@ def main():
     print(dict(counts))
 
 
-def mutant(options, path, text, changed):
+def mutant(options, before, path, text, changed):
     """The kernel with another text of a file, built once; nothing if it does not compile."""
     name = hashlib.sha256(f"{path} {changed}".encode()).hexdigest()[:16]
-    kept = options.out / "mutants" / name / "build"
-    about = kept / "kernel.json"
-    if not about.exists():
+    kept = options.out.resolve() / "mutants" / name / "build"
+    if not (kept / "linux").exists():
         path.write_text(changed)
         try:
-            built = build(options.tree, options.out)
+            compile_(options.tree.resolve(), options.out.resolve())
         except NotBuiltError:
             return None
         finally:
             path.write_text(text)
         kept.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(built.program, kept)
-        about.write_text(json.dumps([built.version, sorted(built.modules), built.has_exact_roots]))
-    version, modules, has_exact_roots = json.loads(about.read_text())
-    return Kernel(kept.parent, version, frozenset(modules), has_exact_roots)
+        shutil.copy2(options.out / "build/linux", kept)
+    return replace(before, folder=kept.parent)
 
 
 def judged(options, after, before, modules):

@@ -94,7 +94,9 @@ def kernel(
         note(f"our scenarios and packets: {folder}" if not other else f"results: {folder}")
     if all(each.failed for each in found):
         is_other = all(each.whose == "TREE2" for each in found)
-        note(f"no setting gave a result: the kernel of {against if is_other else tree} does not boot")
+        note(
+            f"no setting gave a result: the kernel of {against if is_other else tree} does not boot"
+        )
         raise typer.Exit(STOPS if is_other else NOT_BUILT)
     if not all(each.is_equal for each in found):
         raise typer.Exit(FAILED)

@@ -133,7 +133,8 @@ def _acknowledgements(seed: int) -> Iterator[tuple[int, int, bytes, int]]:
     def once_in(n: int) -> bool:
         return next(draw) % n == 0
 
-    number, clock, echo, blocks = 1 << 31, 1 << 20, 0, []
+    number, clock, echo = 1 << 31, 1 << 20, 0
+    blocks: list[tuple[int, int]] = []
     while True:
         clock += next(draw) % 2
         if once_in(12):
@@ -145,7 +146,7 @@ def _acknowledgements(seed: int) -> Iterator[tuple[int, int, bytes, int]]:
         elif once_in(8) and len(blocks) < 3:
             start = (blocks[-1][1] if blocks else number) + SEGMENT
             blocks.append((start, start + SEGMENT))
-        elif once_in(6):
+        elif blocks and once_in(2):
             number, blocks = number + SEGMENT, []
         elif not blocks and not once_in(4):
             number += SEGMENT * (1 + next(draw) % 2)

@@ -141,6 +141,7 @@ def flow(text: str) -> Flow:
     """A flow from its text: ``BYTE@HOST>PEER#QUEUE=MARK/KIND``, all but the byte if need be."""
     found = _FLOW.fullmatch(text)
     assert found, text
+    byte, host, peer, queue, mark = (int(number or 0) for number in found.groups()[:5])
     kind = found[6] or "udp"
     assert kind in KINDS
-    return Flow(*(int(number or 0) for number in found.groups()[:5]), kind)
+    return Flow(byte, host, peer, queue, mark, kind)

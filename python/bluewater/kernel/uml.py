@@ -170,7 +170,7 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
         "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
         "l4s_ect": (14, 1), "any_ect": (14, 3), "no_split_gso": (15, 0), "split_gso": (15, 1),
     }  # fmt: skip
-    word = iter([*words, "split_gso"])
+    word = iter(["split_gso", *words])
     for name in word:
         if name in flags:
             kind, value = flags[name]
