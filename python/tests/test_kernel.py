@@ -5,6 +5,7 @@ A tree in BLUEWATER_KERNEL_TREE is built and compared, too.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tarfile
@@ -176,7 +177,7 @@ def test_acknowledgements_are_of_all_kinds() -> None:
     assert {5, 8, 19, 253} <= {kind for each in options for kind in each[:1] + each[2:3]}
     assert all(len(each) <= 40 for each in options)
     numbers = [int.from_bytes(head[8:12], "big") for head in pure]
-    steps = [b - a for a, b in zip(numbers, numbers[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
     assert min(steps) < 0 < steps.count(0) < len(steps) / 2
     assert {bool(head[13] & 0x40) for head in pure} == {False, True}
 
