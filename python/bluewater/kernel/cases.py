@@ -186,6 +186,14 @@ TWO_KERNELS = (
     ),
     ("cake: memory, ingress", f"{CAKE} diffserv3 memlimit 150kb ingress", "0 2 32 186", LONG),
     # So many that a set of eight queues has more flows than queues.
+    (
+        "cake: hosts of IPv6", f"{ROOMY} besteffort triple-isolate",
+        "0@0>0/udp6 2@0>1/udp6 0@1>0/udp6 2@1>2/udp6 0@2>2/udp6 1@2>0/udp6 0@3>0", WAVES,
+    ),
+    (
+        "cake: one host of IPv6", f"{ROOMY} besteffort dsthost",
+        "0@0>0/udp6 2@0>1/udp6 0@1>0/udp6 2@1>2/udp6 0@2>3/udp6 1>9", WAVES,
+    ),
     ("cake: collisions", f"{ROOMY} besteffort triple-isolate", many(1500, (0, 2)), CROWD),
     ("cake: collisions of flows", f"{ROOMY} besteffort flows", many(1500, (0, 2)), CROWD),
     (
@@ -238,6 +246,7 @@ TWO_KERNELS = (
         for words in ("", " ecn", " ecn harddrop", " ecn adaptive", " ecn nodrop")
     ),
     ("red: a full buffer", f"red {RED.replace('150000', '46000')} ecn nodrop", "0 2", LONG),
+    ("red: one threshold", f"red {RED.replace('max 45000', 'max 15000')}", "0 2", MILD),
     ("red: after a calm", f"red {RED} ecn adaptive", "0 2", CALM),
     ("red: mild", f"red {RED} adaptive", "0 2", f"{MILD} {MILD}"),
     ("red: fast", f"red {FAST_RED} adaptive", "0", LONG),
@@ -258,6 +267,7 @@ TWO_KERNELS = (
         "sfb rehash 0.6 db 0.3 target 10 max 15 increment 0.02 decrement 0.004",
         many(30, (0, 2)), f"{LONG} {CALM}",
     ),
+    ("sfb: the same hashes", "sfb rehash 0 db 0", "0 2 0", LONG),
     ("sfb: a full buffer", "sfb limit 40 max 30 target 20", "0 2 0", LONG),
     (
         "sfb: steep", "sfb increment 0.05 decrement 0.01 target 8 max 60", "0 2",
@@ -310,6 +320,30 @@ TWO_KERNELS = (
 )  # fmt: skip
 """Settings only for two kernels: name, words of ``tc``, flows and phases."""
 
+
+def _of_others() -> Iterator[Setting]:
+    """More settings only for two kernels: below a discipline that peeks, and with filters."""
+    above = "tbf rate 20mbit burst 5000 limit 10000000"
+    for words in (
+        "codel ecn", "fq_codel", "pie ecn", "fq_pie ecn", "sfb", "sfq", f"red {RED} ecn",
+        f"choke {CHOKE} ecn", "dualpi2", f"{CAKE} diffserv4",
+    ):  # fmt: skip
+        name = words.split()[0]
+        yield Setting(f"{name}: below tbf", words, "0 2 1", above=above)
+    # Some marks have no filter, and a class is not there.
+    flows = "0=1 2=2 0=3 1=4 0=5 2 0=1/udp6"
+    classes = {1: 1, 2: 2, 3: 0x1F, 4: 0xFFFF}
+    for name, words in (
+        ("fq_codel", "fq_codel flows 32"),
+        ("sfb", "sfb target 10 max 15"),
+        ("sfq", "sfq divisor 32"),
+        ("dualpi2", "dualpi2"),
+        ("cake", f"{CAKE} besteffort triple-isolate"),
+        ("cake: diffserv4", f"{CAKE} diffserv4 flows"),
+    ):
+        yield Setting(f"{name}: filters", words, flows, LONG, classes=classes)
+
+
 ALL = (
     *_of_codel(),
     *_of_cake(),
@@ -318,4 +352,5 @@ ALL = (
     Setting("sfb", "sfb", "0", LONG, aqm="sfb", params={"preset": "linux"}),
     *_of_dualpi2(),
     *(Setting(*row) for row in TWO_KERNELS),
+    *_of_others(),
 )

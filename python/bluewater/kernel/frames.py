@@ -150,14 +150,8 @@ def _acknowledgements(seed: int) -> Iterator[tuple[int, int, bytes, int]]:
             number, blocks = number + SEGMENT, []
         elif not blocks and not once_in(4):
             number += SEGMENT * (1 + next(draw) % 2)
-        options = b""
-        if not once_in(6):
-            early = once_in(24)
-            options += struct.pack("!BBBBII", 1, 1, 8, 10, clock - early, clock - once_in(24))
         sacked = [(number - SEGMENT, number), *blocks] if once_in(24) else blocks
-        if sacked:
-            options += struct.pack("!BBBB", 1, 1, 5, 2 + 8 * len(sacked))
-            options += b"".join(struct.pack("!II", *block) for block in sacked)
+        options = (b"" if once_in(6) else _stamped(clock, next(draw))) + _selective(sacked)
         flags, said, data = ACK | echo, number, 0
         rare = next(draw) % 96
         if rare == 0:
@@ -172,6 +166,20 @@ def _acknowledgements(seed: int) -> Iterator[tuple[int, int, bytes, int]]:
             odd = _odd(next(draw))
             options = odd + options if rare == 4 else options + odd
         yield flags, said & 0xFFFFFFFF, options[:40], data
+
+
+def _stamped(clock: int, draw: int) -> bytes:
+    """The option with timestamps, now and then of a time before."""
+    late, other = draw % 24 == 0, draw // 24 % 24 == 0
+    return struct.pack("!BBBBII", 1, 1, 8, 10, clock - late, clock - other)
+
+
+def _selective(blocks: list[tuple[int, int]]) -> bytes:
+    """The option with blocks of data that came."""
+    if not blocks:
+        return b""
+    head = struct.pack("!BBBB", 1, 1, 5, 2 + 8 * len(blocks))
+    return head + b"".join(struct.pack("!II", *block) for block in blocks)
 
 
 def _odd(draw: int) -> bytes:

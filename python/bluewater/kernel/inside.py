@@ -48,7 +48,7 @@ def queue(setting: Setting) -> int:
     """Makes the discipline, below one that hides an empty queue's shortcut; returns the time."""
     # Until the first tick after boot its timers are as coarse as the tick.
     time.sleep(3 * TICK / 1e9)
-    uml.batch("tc", f"qdisc add dev line root handle 1: prio bands 2 priomap {'0 ' * 16}")
+    uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
     uml.draws(setting.seed, QUEUE, setting.drawn)
     uml.whole_quanta()
     made = time.monotonic_ns()
@@ -57,6 +57,9 @@ def queue(setting: Setting) -> int:
         uml.qdisc("line", 0x10001, QDISC, name, list(uml.dualpi2(words)))
     else:
         uml.batch("tc", f"qdisc add dev line parent 1:1 handle 10: {setting.words}")
+    for mark, number in setting.classes.items():
+        rule = f"protocol all prio 1 handle {mark} fw classid 10:{number:x}"
+        uml.batch("tc", f"filter add dev line parent 10: {rule}")
     return made
 
 

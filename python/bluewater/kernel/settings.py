@@ -41,6 +41,8 @@ class Setting:
         buffer: Its buffer.
         params: Its parameters.
         link: Keys of our link beside its rate.
+        above: The discipline above it, in the words of ``tc``; it has one class.
+        classes: Marks of sockets, each with the class in which a filter puts it.
         drawn: Numbers that ours draws while it is made, but the kernel's does not.
         seed: Of the packets, and of what disciplines draw.
     """
@@ -53,6 +55,8 @@ class Setting:
     buffer: str = "1000p"
     params: dict[str, Any] = field(default_factory=dict)
     link: dict[str, Any] = field(default_factory=dict)
+    above: str = f"prio bands 2 priomap {'0 ' * 16}"
+    classes: dict[int, int] = field(default_factory=dict)
     drawn: int = 0
     seed: int = 1
 
