@@ -9,6 +9,8 @@ is a scratch copy: the script writes to it and restores it. Each fault has a ver
 ours        packets differ, or there is no result, in a setting with a discipline of ours
 packets     the same, in a setting of kernels only
 statistics  only the statistics of two kernels differ
+same        the compiler makes the same program
+equivalent  nothing differs, nor can it: EQUIVALENT says why
 missed      nothing differs
 Rules make the faults: a comparison, a constant, an operator, a condition, or a statement less.
 """
@@ -58,6 +60,20 @@ RULES = (
     ("operator", r" (&&|\|\|) ", {"&&": "||", "||": "&&"}),
     ("constant", r"(?<=[ (])(\d+)(?=[;, )])", None),
 )
+
+EQUIVALENT = {
+    "while (length > 0) { -> while (length >= 0) {": (
+        "behind the last option, a byte that ends the search whatever it is: "
+        "its length is less than two, or below zero after a NOP"
+    ),
+    "kfree_skb_reason(skb, SKB_DROP_REASON_QUEUE_PURGE); -> ;": (
+        "memory of packets that are gone already is not freed"
+    ),
+    "qdisc_dequeue_drop(sch, skb, reason); -> ;": (
+        "memory of packets that are gone already is not freed"
+    ),
+}
+"""Faults that change no packet and no statistic, and why."""
 
 
 def bodies(lines):
@@ -137,9 +153,12 @@ def main():
         old, lines[number] = lines[number], line
         after = mutant(options, before, path, text, "".join(lines))
         verdict, by = judged(options, after, before, FILES[file]) if after else ("not built", "")
+        change = f"{old.strip()} -> {line.strip()}"
+        if verdict == "missed" and change in EQUIVALENT:
+            verdict, by = "equivalent", EQUIVALENT[change]
         counts[verdict] += 1
         print(
-            f"{verdict:12} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}  [{by}]",
+            f"{verdict:12} {file}:{number + 1} {rule}: {change}  [{by}]",
             flush=True,
         )
     print(dict(counts))
@@ -165,7 +184,7 @@ def mutant(options, before, path, text, changed):
 def judged(options, after, before, modules):
     """Whether a setting tells the fault that a kernel has, and which."""
     if after.digest == before.digest:
-        return "same program", ""
+        return "same", ""
     settings = sorted(
         (s for s in ALL if s.module in modules and s.module in before.modules),
         key=lambda s: not s.aqm,

@@ -264,7 +264,7 @@ TWO_KERNELS = (
     ("sfb: penalties", "sfb penalty_rate 200 penalty_burst 30", "0 0", LONG),
     (
         "sfb: other hashes",
-        "sfb rehash 0.6 db 0.3 target 10 max 15 increment 0.02 decrement 0.004",
+        "sfb rehash 600 db 300 target 10 max 15 increment 0.02 decrement 0.004",
         many(30, (0, 2)), f"{LONG} {CALM}",
     ),
     ("sfb: the same hashes", "sfb rehash 0 db 0", "0 2 0", LONG),
