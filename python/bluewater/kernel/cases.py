@@ -21,6 +21,7 @@ CALM = "700:150 300:100 2500:10 1500:150 300:120"
 DEEP = "900:170 500:220 300:80 1500:20 500:150"
 CROWD = "700:300 900:40 700:250"
 SLOW = "6000:4 9000:1 6000:3"
+RESTS = "300:170 120:1 " * 8
 BUSY = "900:80 300:20 500:90"
 NARROW = "900:20 300:2 900:30 400:3 900:15"
 """For 0.5 Mb/s."""
@@ -247,12 +248,14 @@ TWO_KERNELS = (
     ),
     ("red: a full buffer", f"red {RED.replace('150000', '46000')} ecn nodrop", "0 2", LONG),
     ("red: one threshold", f"red {RED.replace('max 45000', 'max 15000')}", "0 2", MILD),
+    ("red: short rests", f"red {RED} ecn", "0 2", RESTS),
     ("red: after a calm", f"red {RED} ecn adaptive", "0 2", CALM),
     ("red: mild", f"red {RED} adaptive", "0 2", f"{MILD} {MILD}"),
     ("red: fast", f"red {FAST_RED} adaptive", "0", LONG),
     ("choke", f"choke {CHOKE}", "0 2", LONG),
     ("choke: ECN", f"choke {CHOKE} ecn", "0 2 2 0", LONG),
     ("choke: mild", f"choke {CHOKE} ecn", many(20, (0, 2)), MILD),
+    ("choke: short rests", f"choke {CHOKE} ecn", "0 2", RESTS),
     ("choke: after a calm", f"choke {CHOKE} ecn", "0 2 0", CALM),
     ("choke: a full buffer", f"choke {CHOKE.replace('150', '46')}", many(9, (0,)), LONG),
     ("choke: IPv6", f"choke {CHOKE} ecn", "0/udp6 2/udp6 0/tcp 0", LONG),
@@ -275,6 +278,7 @@ TWO_KERNELS = (
     ),
     ("sfq", "sfq", "0 2 1 0", WAVES),
     ("sfq: many flows", "sfq limit 120 flows 60 perturb 1", many(300, (0, 2)), LONG),
+    ("sfq: a packet each", "sfq limit 6", many(300, (0, 2)), LONG),
     ("sfq: classes", "sfq divisor 16 limit 100", "0#1 2#2 0#16 1#17 0/udp6 2/tcp", LONG),
     ("sfq: 16 queues", "sfq divisor 16 depth 10 headdrop limit 90", many(40, (0, 2)), LONG),
     ("sfq: depth 20, head drop", "sfq depth 20 headdrop", "0 0 0", LONG),
