@@ -75,8 +75,8 @@ def named(name: str) -> Setting:
 
 
 def test_the_settings_are_of_all_disciplines() -> None:
-    assert len({each.name for each in ALL}) == len(ALL) >= 140
-    assert len([each for each in ALL if each.aqm]) >= 49
+    assert len({each.name for each in ALL}) == len(ALL) >= 165
+    assert len([each for each in ALL if each.aqm]) >= 50
     assert {each.module.removeprefix("sch_") for each in ALL} == {
         "codel", "fq_codel", "cake", "pie", "fq_pie", "red", "choke", "sfb", "sfq", "dualpi2",
         "tbf",

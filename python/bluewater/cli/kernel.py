@@ -63,7 +63,7 @@ def kernel(
     first that differs and why ours decided so. TREE stays as it is.
 
     Exit codes are those of `git bisect run`: 0 all equal, 1 some differ, 125 TREE does not build
-    or has none of the disciplines, 128 bad input or TREE2 does not build.
+    or has none of the disciplines, 128 bad input, or TREE2 does not build or boot.
     """
     try:
         check_tools()
