@@ -4,22 +4,30 @@
     .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 50] [--seed 1]
 
 Changes a line of TREE after another, builds each fault and compares it with the kernel before. TREE
-is a scratch copy: the script writes to it and restores it. A fault is caught if a setting differs,
-or gives no result; `ours` says that one with a discipline of ours does, so that the comparison with
-ours finds it, too.
+is a scratch copy: the script writes to it and restores it. Each fault has a verdict:
+
+ours        packets differ, or there is no result, in a setting with a discipline of ours
+packets     the same, in a setting of kernels only
+statistics  only the statistics of two kernels differ
+same        the compiler makes the same program
+equivalent  nothing differs, nor can it: EQUIVALENT says why
+missed      nothing differs
 Rules make the faults: a comparison, a constant, an operator, a condition, or a statement less.
 """
 
 import argparse
+import hashlib
 import random
 import re
 import shutil
 import sys
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
-from bluewater.kernel.build import Kernel, NotBuiltError, build
+from bluewater.kernel.build import NotBuiltError, build, compile_
+from bluewater.kernel.cases import ALL
 from bluewater.kernel.compare import compare
-from bluewater.kernel.settings import ALL
 
 FILES = {
     "include/net/codel_impl.h": ("sch_codel", "sch_fq_codel"),
@@ -52,6 +60,23 @@ RULES = (
     ("operator", r" (&&|\|\|) ", {"&&": "||", "||": "&&"}),
     ("constant", r"(?<=[ (])(\d+)(?=[;, )])", None),
 )
+
+EQUIVALENT = {
+    "while (length > 0) { -> while (length >= 0) {": (
+        "behind the last option, a byte that ends the search whatever it is: "
+        "its length is less than two, or below zero after a NOP"
+    ),
+    "kfree_skb_reason(skb, SKB_DROP_REASON_QUEUE_PURGE); -> ;": (
+        "memory of packets that are gone already is not freed"
+    ),
+    "qdisc_dequeue_drop(sch, skb, reason); -> ;": (
+        "memory of packets that are gone already is not freed"
+    ),
+    "if (delta > 0) { -> if (delta >= 0) {": (
+        "at zero the probability is what it was, and neither branch does anything"
+    ),
+}
+"""Faults that change no packet and no statistic, and why."""
 
 
 def bodies(lines):
@@ -109,51 +134,75 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("tree", type=Path)
     arguments.add_argument("out", type=Path)
-    arguments.add_argument("--count", type=int, default=50)
+    arguments.add_argument("--count", type=int, default=58)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--skip", type=int, default=0, help="faults that are known")
+    arguments.add_argument("--only", default="", help="faults in files with this in their path")
     options = arguments.parse_args()
     base = build(options.tree, options.out)
     kept = options.out / "before/build"
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy2(base.program, kept)
-    before = Kernel(kept.parent, base.version, base.modules, base.has_exact_roots)
-    counts = {"caught": 0, "ours": 0, "kept": 0, "not built": 0}
+    before = replace(base, folder=kept.parent)
+    counts = Counter()
     for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
         options.skip :
     ]:
+        if options.only not in file:
+            continue
         path = options.tree / file
         text = path.read_text()
         lines = text.splitlines(keepends=True)
         old, lines[number] = lines[number], line
-        path.write_text("".join(lines))
+        after = mutant(options, before, path, text, "".join(lines))
+        verdict, by = judged(options, after, before, FILES[file]) if after else ("not built", "")
+        change = f"{old.strip()} -> {line.strip()}"
+        if verdict == "missed" and change in EQUIVALENT:
+            verdict, by = "equivalent", EQUIVALENT[change]
+        counts[verdict] += 1
+        print(
+            f"{verdict:12} {file}:{number + 1} {rule}: {change}  [{by}]",
+            flush=True,
+        )
+    print(dict(counts))
+
+
+def mutant(options, before, path, text, changed):
+    """The kernel with another text of a file, built once; nothing if it does not compile."""
+    name = hashlib.sha256(f"{path} {changed}".encode()).hexdigest()[:16]
+    kept = options.out.resolve() / "mutants" / name / "build"
+    if not (kept / "linux").exists():
+        path.write_text(changed)
         try:
-            verdict = judged(options, before, FILES[file])
+            compile_(options.tree.resolve(), options.out.resolve())
+        except NotBuiltError:
+            return None
         finally:
             path.write_text(text)
-        for word in verdict.split(", "):
-            counts[word] += 1
-        print(
-            f"{verdict:14} {file}:{number + 1} {rule}: {old.strip()} -> {line.strip()}", flush=True
-        )
-    print(counts)
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(options.out / "build/linux", kept)
+    return replace(before, folder=kept.parent)
 
 
-def judged(options, before, modules):
-    """Whether a setting tells the fault that the tree has."""
-    try:
-        after = build(options.tree, options.out)
-    except NotBuiltError:
-        return "not built"
+def judged(options, after, before, modules):
+    """Whether a setting tells the fault that a kernel has, and which."""
+    if after.digest == before.digest:
+        return "same", ""
     settings = sorted(
         (s for s in ALL if s.module in modules and s.module in before.modules),
         key=lambda s: not s.aqm,
     )
-    for setting in settings:
-        for each in compare(after, [setting], options.out / "results", before):
-            if not each.is_equal:
-                return "caught, ours" if setting.aqm else "caught"
-    return "kept"
+    counted = ""
+    for at in range(0, len(settings), 2):
+        some = settings[at : at + 2]
+        for setting, each in zip(
+            some, compare(after, some, options.out / "results", before), strict=True
+        ):
+            if each.differ or each.failed:
+                return "ours" if setting.aqm else "packets", each.setting
+            if each.statistics and not counted:
+                counted = f"{each.setting}, {each.statistics}"
+    return ("statistics" if counted else "missed"), counted
 
 
 if __name__ == "__main__":

@@ -5,19 +5,23 @@ A tree in BLUEWATER_KERNEL_TREE is built and compared, too.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Cli
 
 from bluewater.errors import InputError
 from bluewater.kernel import build, ours, uml
+from bluewater.kernel.cases import ALL
 from bluewater.kernel.compare import AbsentError, chosen, compare, recorded
-from bluewater.kernel.fates import Fate, first_difference, of_kernel
-from bluewater.kernel.settings import ALL, OFFSET, START, Setting, packets
+from bluewater.kernel.fates import Fate, first_difference, of_kernel, of_statistics
+from bluewater.kernel.frames import frames, left, packets
+from bluewater.kernel.settings import OFFSET, START, Setting
 
 MAKE = """#!/bin/sh
 tree=$2
@@ -56,11 +60,13 @@ def made(tree: Path, text: str) -> Path:
     return tree
 
 
-def rows(*, marked: bool) -> str:
+def rows(*, marked: bool, drops: int = 0) -> str:
     """What a kernel prints that sends each packet a millisecond late, with a mark or none."""
     of = named("codel: ECN")
     bytes_ = [3 if marked else int(flow) for flow in of.flows.split()]
-    text = json.dumps([[at + 1_000_000, bytes_[flow]] for at, flow, _ in packets(of)])
+    sent = [[[at + 1_000_000, bytes_[flow]]] for at, flow, _ in packets(of)]
+    counts = {"sent": [1, 2], "queue": [0, 0, drops, 0, 0], "own": []}
+    text = json.dumps({"packets": sent, "statistics": [[8, counts]]})
     return program(*(f"ROW {text[at : at + 999]}" for at in range(0, len(text), 999)), "END")
 
 
@@ -69,8 +75,8 @@ def named(name: str) -> Setting:
 
 
 def test_the_settings_are_of_all_disciplines() -> None:
-    assert len({each.name for each in ALL}) == len(ALL) >= 50
-    assert len([each for each in ALL if each.aqm]) >= 40
+    assert len({each.name for each in ALL}) == len(ALL) >= 165
+    assert len([each for each in ALL if each.aqm]) >= 50
     assert {each.module.removeprefix("sch_") for each in ALL} == {
         "codel", "fq_codel", "cake", "pie", "fq_pie", "red", "choke", "sfb", "sfq", "dualpi2",
         "tbf",
@@ -117,10 +123,74 @@ def test_the_first_difference_is_the_first_in_time() -> None:
 
 def test_a_mark_is_one_that_the_packet_did_not_bring() -> None:
     setting = Setting("x", "codel", "3 2", "9:100")
-    row = [[7, 3] for _ in packets(setting)]
-    assert [f.marked for f in of_kernel(setting, row)] == [
+    row = [[[7, 3]] for _ in packets(setting)]
+    assert [f.marked for f in of_kernel(setting, {"packets": row})] == [
         flow == 1 for _, flow, _ in packets(setting)
     ]
+
+
+def test_a_codepoint_that_was_washed_and_segments_that_are_missing_differ() -> None:
+    setting = Setting("x", "cake", "186", "1:100")
+    (came,) = {len(packets(setting))}
+
+    def fate(*segments: list[int]) -> Fate:
+        return of_kernel(setting, {"packets": [segments] * came})[0]
+
+    assert fate() == Fate(None)
+    assert fate([7, 186]) == Fate(7)
+    assert fate([7, 187]) == Fate(7, marked=True)
+    assert not fate([7, 186]).is_as(fate([7, 2]))
+    assert "with DSCP 0" in str(fate([7, 2]))
+    assert not fate([7, 186], [9, 186]).is_as(fate([7, 186]))
+    assert fate([7, 186], [9, 186]).is_as(fate([7, 186], [1009, 186]))
+    assert not fate([7, 186], [9, 186]).is_as(fate([7, 186], [9009, 186]))
+
+
+def test_each_frame_has_its_number_and_its_byte() -> None:
+    kinds = ("186", "2/udp6", "40/tcp", "1/tcp6", "3/tcp6in4")
+    setting = Setting("x", "codel", " ".join(kinds), "300:100")
+    bytes_ = [int(kind.split("/")[0]) for kind in kinds]
+    all_ = frames(setting)
+    assert {which for _, which, _ in all_} == set(range(len(kinds)))
+    assert [left(frame[:128]) for _, _, frame in all_] == [
+        (n, bytes_[which]) for n, (_, which, _) in enumerate(all_)
+    ]
+
+
+def test_super_packets_have_the_number_in_each_segment() -> None:
+    setting = Setting("x", "cake", "2/tcp-gso 1/udp-gso", "300:100")
+    for n, (_, which, frame) in enumerate(frames(setting)):
+        if which == 1:
+            numbers = [frame[at : at + 4] for at in range(42, len(frame) - 3, 400)]
+            assert [int.from_bytes(each, "big") >> 16 for each in numbers] == [n] * len(numbers)
+        # A sequence number grows by a segment's bytes, which leaves the upper half.
+        assert left(frame)[0] == n
+        assert len(frame) < 1 << 16
+
+
+def test_acknowledgements_are_of_all_kinds() -> None:
+    setting = Setting("x", "cake", "0/tcp", "3000:100")
+    heads = [frame[34:] for _, _, frame in frames(setting)]
+    pure = [head for head in heads if len(head) == (head[12] >> 4) * 4]
+    assert 0.9 < len(pure) / len(heads) < 1
+    options = [head[20:] for head in pure]
+    assert {5, 8, 19, 253} <= {kind for each in options for kind in each[:1] + each[2:3]}
+    assert all(len(each) <= 40 for each in options)
+    numbers = [int.from_bytes(head[8:12], "big") for head in pure]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
+    assert min(steps) < 0 < steps.count(0) < len(steps) / 2
+    assert {bool(head[13] & 0x40) for head in pure} == {False, True}
+
+
+def test_the_first_difference_of_statistics_is_named() -> None:
+    def counts(drops: int, *own: int) -> dict[str, Any]:
+        return {"statistics": [[5, {"sent": [9, 9], "queue": [0, 0, drops, 0, 0], "own": own}]]}
+
+    assert of_statistics(counts(1, 2), counts(1, 2)) == ""
+    # Another kernel may have more of its own.
+    assert of_statistics(counts(1, 2), counts(1, 2, 3)) == ""
+    assert of_statistics(counts(1), counts(4)) == "after 5 packets drops: 1, TREE2: 4"
+    assert "word 1" in of_statistics(counts(1, 7, 8), counts(1, 7, 9))
 
 
 def test_equal_kernels_exit_with_0_and_others_with_1(cli: Cli, tree: Path, tmp_path: Path) -> None:
@@ -131,6 +201,25 @@ def test_equal_kernels_exit_with_0_and_others_with_1(cli: Cli, tree: Path, tmp_p
     found = cli("kernel", str(tree), "--against", str(other), *only)
     assert found.exit_code == 1
     assert "TREE2: marked and sent at 1.000 ms" in found.output
+
+
+def test_kernels_that_count_otherwise_differ(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    other = made(tmp_path / "other", rows(marked=False, drops=3))
+    found = cli("kernel", str(tree), "--against", str(other), "--only", "codel: ECN")
+    assert found.exit_code == 1
+    assert "statistics differ: after 8 packets drops: 0, TREE2: 3" in found.output
+
+
+def test_a_failure_names_the_kernel(cli: Cli, tree: Path, tmp_path: Path) -> None:
+    panics = made(tmp_path / "panics", program("Kernel panic - not syncing"))
+    only = ("--only", "codel: ECN")
+    found = cli("kernel", str(panics), "--against", str(tree), *only)
+    assert found.exit_code == 125
+    assert "codel: ECN: the kernel of TREE\n" in found.output
+    # A bisection would skip every commit.
+    found = cli("kernel", str(tree), "--against", str(panics), *only)
+    assert found.exit_code == 128
+    assert "codel: ECN: the kernel of TREE2\n" in found.output
 
 
 def test_a_difference_from_ours_is_explained(cli: Cli, tree: Path) -> None:
@@ -201,7 +290,8 @@ def test_the_same_program_is_not_asked_twice(tree: Path, tmp_path: Path) -> None
     settings = [named("codel: ECN")]
     first = list(compare(kernel, settings, tmp_path / "results", kernel))
     (kept,) = (tmp_path / "results/rows").iterdir()
-    kept.write_text(json.dumps([None, *json.loads(kept.read_text())[1:]]))
+    found = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**found, "packets": [[], *found["packets"][1:]]}))
     assert first[0].dropped == 0
     assert next(compare(kernel, settings, tmp_path / "results", kernel)).dropped == 1
 

@@ -63,7 +63,7 @@ def kernel(
     first that differs and why ours decided so. TREE stays as it is.
 
     Exit codes are those of `git bisect run`: 0 all equal, 1 some differ, 125 TREE does not build
-    or has none of the disciplines, 128 bad input or TREE2 does not build.
+    or has none of the disciplines, 128 bad input, or TREE2 does not build or boot.
     """
     try:
         check_tools()
@@ -85,7 +85,7 @@ def kernel(
     for each in compare(built, settings, folder, other, jobs):
         found.append(each)
         if not json:
-            _show(each, "TREE2" if other else "ours")
+            _show(each, against)
     if json:
         print_json([asdict(each) for each in found])
     else:
@@ -93,8 +93,11 @@ def kernel(
         out.print(f"\nLinux {built.version}: {same} of {len(found)} settings are equal.")
         note(f"our scenarios and packets: {folder}" if not other else f"results: {folder}")
     if all(each.failed for each in found):
-        note("no setting gave a result: the kernel does not boot")
-        raise typer.Exit(NOT_BUILT)
+        is_other = all(each.whose == "TREE2" for each in found)
+        note(
+            f"no setting gave a result: the kernel of {against if is_other else tree} does not boot"
+        )
+        raise typer.Exit(STOPS if is_other else NOT_BUILT)
     if not all(each.is_equal for each in found):
         raise typer.Exit(FAILED)
 
@@ -108,14 +111,17 @@ def _built(tree: Path, folder: Path | None, jobs: int | None, code: int) -> Kern
         raise typer.Exit(code) from None
 
 
-def _show(each: Compared, other: str) -> None:
+def _show(each: Compared, against: Path | None) -> None:
     counts = f"{each.packets} packets, {each.dropped} dropped, {each.marked} marked"
     if each.failed:
-        out.print(f"[red]failed[/red]  [cyan]{each.setting}[/cyan]")
+        of = f": the kernel of {each.whose}" if against else ""
+        out.print(f"[red]failed[/red]  [cyan]{each.setting}[/cyan]{of}")
         out.print(f"        {each.failed}", markup=False, soft_wrap=True)
         return
     mark = "[green]equal[/green]  " if each.is_equal else "[red]differs[/red]"
     out.print(f"{mark} [cyan]{each.setting}[/cyan]: {counts}", soft_wrap=True)
+    if each.statistics:
+        out.print(f"        statistics differ: {each.statistics}", markup=False, soft_wrap=True)
     if each.first is None:
         return
     first = each.first
@@ -123,7 +129,7 @@ def _show(each: Compared, other: str) -> None:
         f"packets that differ: {each.differ}; first in time: {first['packet']}, which arrives at "
         f"{first['arrives_ns'] / 1e6:.3f} ms, flow {first['flow']}, {first['bytes']} bytes",
         f"kernel: {first['kernel']}",
-        f"{other}: {first['other']}",
+        f"{'TREE2' if against else 'ours'}: {first['other']}",
         *each.why.splitlines(),
     ]
     out.print("\n".join(f"        {line}" for line in lines), markup=False, soft_wrap=True)

@@ -10,9 +10,13 @@ import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from bluewater.errors import InputError
 from bluewater.kernel.uml import GUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TOOLS = {
     "make": "make", "cc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc",
@@ -97,15 +101,9 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
     check(source)
     objects = out / "build"
     objects.mkdir(parents=True, exist_ok=True)
-    log = out / "build.log"
-    with log.open("w") as to:
-        command = ["make", "-C", str(source), f"O={objects}", "ARCH=um"]
-        for last in (
-            ["allnoconfig", f"KCONFIG_ALLCONFIG={GUEST / 'config'}"],
-            [f"-j{jobs or os.cpu_count() or 1}", *_flags(source), "linux"],
-        ):
-            if subprocess.run([*command, *last], stdout=to, stderr=to, check=False).returncode:
-                raise NotBuiltError("\n".join([*_errors(log.read_text()), f"all of it: {log}"]))
+    with (out / "build.log").open("w") as log:
+        _make(source, out, log, ["allnoconfig", f"KCONFIG_ALLCONFIG={GUEST / 'config'}"])
+    compile_(source, out, jobs)
     chosen = set(re.findall(r"CONFIG_NET_(SCH_\w+)=y", (objects / ".config").read_text()))
     return Kernel(
         out,
@@ -113,6 +111,26 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
         frozenset(name.lower() for name in chosen),
         "inv_sqrt_cache[REC_INV_SQRT_CACHE] = {" in (source / "net/sched/sch_cake.c").read_text(),
     )
+
+
+def compile_(source: Path, out: Path, jobs: int | None = None) -> None:
+    """Compiles what has changed since a tree was configured in a folder.
+
+    Raises:
+        NotBuiltError: It does not compile.
+    """
+    with (out / "build.log").open("a") as log:
+        _make(source, out, log, [f"-j{jobs or os.cpu_count() or 1}", *_flags(source), "linux"])
+
+
+def _make(source: Path, out: Path, log: IO[str], what: Sequence[str]) -> None:
+    command = ["make", "-C", str(source), f"O={out / 'build'}", "ARCH=um", *what]
+    # The same sources make the same program.
+    environment = {**os.environ, "KBUILD_BUILD_TIMESTAMP": "0", "KBUILD_BUILD_VERSION": "1"}
+    made = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
+    if made.returncode:
+        lines = _errors(Path(log.name).read_text())
+        raise NotBuiltError("\n".join([*lines, f"all of it: {log.name}"]))
 
 
 def _unpacked(tarball: Path, to: Path) -> Path:
@@ -161,7 +179,7 @@ def _flags(source: Path) -> list[str]:
     """Has the compiler read files of ours first: our draws, the line, and the clock."""
     names = sorted(path.stem for path in (source / "net/sched").glob("sch_*.c"))
     before = {name: "draws.h" for name in names if name not in _OTHERS}
-    before |= {"sch_api": "line.h", "time": "clock.h"}
+    before |= {"flow_dissector": "draws.h", "sch_api": "line.h", "time": "clock.h"}
     return [f"CFLAGS_{name}.o=-include {GUEST / file}" for name, file in before.items()]
 
 

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from bluewater.errors import InputError
 from bluewater.kernel import ours, uml
-from bluewater.kernel.fates import Fate, first_difference, of_kernel
-from bluewater.kernel.settings import ALL, Setting, packets
+from bluewater.kernel.cases import ALL
+from bluewater.kernel.fates import Fate, first_difference, of_kernel, of_statistics
+from bluewater.kernel.frames import packets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bluewater.kernel.build import Kernel
+    from bluewater.kernel.settings import Setting
 
 TIMEOUT_S = 60.0
 """How long a kernel may take for a setting: a hundred times what it needs."""
@@ -37,7 +39,9 @@ class Compared:
         differ: How many have another fate or leave at another time.
         first: The first of these in time: number, arrival (ns), flow, bytes, and both fates.
         why: What ``bluewater why`` says about ours.
+        statistics: The first difference of two kernels' statistics.
         failed: Why there is no result of a kernel.
+        whose: Which kernel has none: ``TREE`` or ``TREE2``.
     """
 
     setting: str
@@ -47,12 +51,14 @@ class Compared:
     differ: int = 0
     first: dict[str, Any] | None = None
     why: str = ""
+    statistics: str = ""
     failed: str = ""
+    whose: str = ""
 
     @property
     def is_equal(self) -> bool:
-        """Whether every packet has the same fate."""
-        return not self.differ and not self.failed
+        """Whether every packet has the same fate, and two kernels count the same."""
+        return not (self.differ or self.statistics or self.failed)
 
 
 class AbsentError(InputError):
@@ -111,15 +117,20 @@ def compare(
     ours_at = {each.name: folder / "ours" / slug(each.name) for each in settings}
 
     def one(setting: Setting) -> Compared:
+        whose = "TREE"
         try:
-            theirs = of_kernel(setting, recorded(kernel, setting, folder))
-            if against:
-                other = of_kernel(setting, recorded(against, setting, folder))
-            else:
-                other = ours.fates(setting, kernel, ours_at[setting.name])
+            found = recorded(kernel, setting, folder)
+            whose = "TREE2"
+            second = recorded(against, setting, folder) if against else None
         except uml.NoResultError as error:
-            return Compared(setting.name, len(packets(setting)), failed=str(error))
-        return _compared(setting, theirs, other, None if against else ours_at[setting.name])
+            count = len(packets(setting))
+            return Compared(setting.name, count, failed=str(error), whose=whose)
+        theirs = of_kernel(setting, found)
+        if second:
+            counts = of_statistics(found, second)
+            return _compared(setting, theirs, of_kernel(setting, second), None, counts)
+        at = ours_at[setting.name]
+        return _compared(setting, theirs, ours.fates(setting, kernel, at), at)
 
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         yield from pool.map(one, settings)
@@ -132,21 +143,22 @@ def recorded(kernel: Kernel, setting: Setting, folder: Path) -> Any:
         NoResultError: It gave no result.
     """
     asked = json.dumps([asdict(setting), packets(setting)], sort_keys=True)
-    code = "".join(path.read_text() for path in (_INSIDE, Path(uml.__file__)))
+    files = (_INSIDE, _INSIDE.with_name("frames.py"), Path(uml.__file__))
+    code = "".join(path.read_text() for path in files)
     name = hashlib.sha256((kernel.digest + asked + code).encode()).hexdigest()[:16]
     kept = folder / "rows" / f"{name}.json"
     if kept.exists():
         return json.loads(kept.read_text())
     with tempfile.TemporaryDirectory() as place:
         told = {"of": asdict(setting), "seed": setting.seed}
-        row = uml.run(told, place, _INSIDE, kernel.program, TIMEOUT_S)
-    if len(row) != len(packets(setting)):
+        found = uml.run(told, place, _INSIDE, kernel.program, TIMEOUT_S)
+    if len(found["packets"]) != len(packets(setting)):
         raise uml.NoResultError("what the kernel printed has gaps")
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(".part")
-    part.write_text(json.dumps(row))
+    part.write_text(json.dumps(found))
     part.replace(kept)
-    return row
+    return found
 
 
 _INSIDE = Path(__file__).with_name("inside.py")
@@ -158,8 +170,9 @@ def slug(name: str) -> str:
 
 
 def _compared(
-    setting: Setting, theirs: Sequence[Fate], other: Sequence[Fate], folder: Path | None
-) -> Compared:
+    setting: Setting, theirs: Sequence[Fate], other: Sequence[Fate], folder: Path | None,
+    statistics: str = "",
+) -> Compared:  # fmt: skip
     differ = sum(not a.is_as(b) for a, b in zip(theirs, other, strict=True))
     first, why = None, ""
     if (n := first_difference(theirs, other)) is not None:
@@ -177,4 +190,5 @@ def _compared(
         differ,
         first,
         why,
+        statistics,
     )

@@ -1,14 +1,13 @@
 """The kernel's first process: puts a discipline before the line and records what leaves it.
 
 The packets of a setting come to the nanosecond when its schedule says. The result has for each
-packet the time from the first one to its departure, ns, and the second byte of its IP header, or
-nothing.
+packet, or each segment of it, the time from the first one to its departure, ns, and the byte of its
+IP header with DSCP and ECN; and the discipline's statistics at some times.
 """
 
 from __future__ import annotations
 
 import socket
-import struct
 import sys
 import time
 from pathlib import Path
@@ -16,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bluewater.kernel import uml
-    from bluewater.kernel.settings import BYTE, OFFSET, START, Setting, fields, packets
+    from bluewater.kernel.frames import frames, left, offload
+    from bluewater.kernel.settings import BYTE, OFFSET, START, Setting, flow
 else:
     # The package itself needs more than the standard library.
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import uml
-    from settings import BYTE, OFFSET, START, Setting, fields, packets
+    from frames import frames, left, offload
+    from settings import BYTE, OFFSET, START, Setting, flow
 
 TICK = 10_000_000
 """A tick of the kernel's timers, ns."""
@@ -29,33 +30,36 @@ CODEL = 1024
 """A tick of CoDel, ns."""
 QUEUE = 1 << 56
 """The stream of a scenario's seed from which the queue of its first link draws."""
+QDISC = 0x100000
+"""The discipline's handle, 10:."""
+LOOKS = 8
+"""Into so many parts the looks at statistics divide the packets."""
 
 
 def line(setting: Setting) -> None:
-    """The interface, with addresses; nobody is behind it."""
-    hosts = {fields(flow)[1] for flow in setting.flows.split()}
-    uml.batch(
-        "ip",
-        "link set line up\n"
-        + "".join(f"addr add 10.0.1.{2 + host}/24 dev line\n" for host in hosts)
-        + "neigh add 10.0.1.1 lladdr 02:00:00:00:00:01 dev line nud permanent",
-    )
-    # CAKE is the line by itself.
-    own = 0 if setting.module == "sch_cake" else BYTE
+    """The interface; nobody is behind it."""
+    uml.batch("ip", "link set line up\nlink set in up")
+    # CAKE with a rate is the line by itself.
+    own = 0 if setting.module == "sch_cake" and "unlimited" not in setting.words else BYTE
     Path("/sys/module/sch_api/parameters/line_byte").write_text(str(own))
 
 
 def queue(setting: Setting) -> int:
     """Makes the discipline, below one that hides an empty queue's shortcut; returns the time."""
-    uml.batch("tc", f"qdisc add dev line root handle 1: prio bands 2 priomap {'0 ' * 16}")
+    # Until the first tick after boot its timers are as coarse as the tick.
+    time.sleep(3 * TICK / 1e9)
+    uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
     uml.draws(setting.seed, QUEUE, setting.drawn)
     uml.whole_quanta()
     made = time.monotonic_ns()
     name, *words = setting.words.split()
     if name == "dualpi2":
-        uml.qdisc("line", 0x10001, 0x100000, name, list(uml.dualpi2(words)))
+        uml.qdisc("line", 0x10001, QDISC, name, list(uml.dualpi2(words)))
     else:
         uml.batch("tc", f"qdisc add dev line parent 1:1 handle 10: {setting.words}")
+    for mark, number in setting.classes.items():
+        rule = f"protocol all prio 1 handle {mark} fw classid 10:{number:x}"
+        uml.batch("tc", f"filter add dev line parent 10: {rule}")
     return made
 
 
@@ -69,37 +73,49 @@ def begin(setting: Setting, made: int) -> int:
     return made + START + OFFSET
 
 
-def play(setting: Setting, first: int) -> None:
-    """Sends the packets, at their times."""
-    flows = []
-    for n, flow in enumerate(setting.flows.split()):
-        byte, host = fields(flow)
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, byte)
-        udp.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
-        udp.bind((f"10.0.1.{2 + host}", 6000 + n))
-        flows.append(udp)
-    for n, (at, which, length) in enumerate(packets(setting)):
-        data = struct.pack("!I", n).ljust(length - 42, b"\0")
+def play(setting: Setting, first: int) -> list[Any]:
+    """Sends the packets, at their times; returns statistics, with the number of packets sent."""
+    plain, offloaded = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(2))
+    for each in (plain, offloaded):
+        each.bind(("in", 0))
+    offloaded.setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
+    flows = [flow(text) for text in setting.flows.split()]
+    every = frames(setting)
+    looks = {len(every) * part // LOOKS for part in range(1, LOOKS)}
+    found = []
+    now = flow("0")
+    for n, (at, which, frame) in enumerate(every):
         uml.wait_until(first + at)
-        flows[which].sendto(data, ("10.0.1.1", 5000))
+        of = flows[which]
+        if (of.queue, of.mark) != (now.queue, now.mark):
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, QDISC | of.queue)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, of.mark)
+            now = of
+        if of.kind.endswith("gso"):
+            offloaded.send(offload(of, frame) + frame)
+        else:
+            plain.send(frame)
+        if n in looks:
+            found.append([n, uml.statistics("line", QDISC)])
+    time.sleep(4)
+    return [*found, [len(every), uml.statistics("line", QDISC)]]
 
 
-def inside(told: dict[str, Any]) -> list[Any]:
-    """What became of each packet of a setting."""
+def inside(told: dict[str, Any]) -> dict[str, Any]:
+    """What became of each packet of a setting, and statistics."""
     setting = Setting(**told["of"])
     uml.prepare([])
     line(setting)
     tap = uml.watch("line")
     first = begin(setting, queue(setting))
     wall = time.time_ns() - time.monotonic_ns()
-    play(setting, first)
-    time.sleep(4)
-    found = uml.captured(tap)
-    return [
-        found[n] and (found[n][0] - wall - first, found[n][1]) if n in found else None
-        for n in range(len(packets(setting)))
+    statistics = play(setting, first)
+    found = uml.segments(tap, left)
+    rows = [
+        [(at - wall - first, byte) for at, byte in found.get(n, [])]
+        for n in range(statistics[-1][0])
     ]
+    return {"packets": rows, "statistics": statistics}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import tomli_w
 
 from bluewater import lab
 from bluewater.kernel.fates import Fate
-from bluewater.kernel.settings import OFFSET, RATE, START, Setting, fields, packets
+from bluewater.kernel.frames import frames
+from bluewater.kernel.settings import OFFSET, START, Setting
 from bluewater.results import why
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from bluewater.kernel.build import Kernel
 
+SNAP = 128
+"""Bytes that the capture has of each packet."""
 LONGEST = 1514
 """The longest packet of an interface, by which the kernel's disciplines reckon."""
 
@@ -65,7 +68,7 @@ def scenario(setting: Setting, kernel: Kernel) -> dict[str, Any]:
     return {
         "seed": setting.seed,
         "duration": f"{end_ms}ms",
-        "link": [{"from": "A", "to": "B", "rate": RATE, "delay": "0s"}],
+        "link": [{"from": "A", "to": "B", "rate": setting.rate, "delay": "0s", **setting.link}],
         "queue": [
             {"link": "A->B", "aqm": setting.aqm, "buffer": setting.buffer, "params": params}
         ],
@@ -81,13 +84,8 @@ def scenario(setting: Setting, kernel: Kernel) -> dict[str, Any]:
 
 def capture(setting: Setting) -> bytes:
     """The packets of a setting as a pcap file with nanoseconds."""
-    flows = [fields(flow) for flow in setting.flows.split()]
     parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 16, 1)]
-    for at, flow, length in packets(setting):
-        byte, host = flows[flow]
-        frame = struct.pack("!6s6sH", b"\2\0\0\0\0\1", b"\2\0\0\0\0\2", 0x800)
-        frame += struct.pack("!BBHHHBBH", 0x45, byte, length - 14, 0, 0x4000, 64, 17, 0)
-        frame += bytes([10, 0, 1, 2 + host, 10, 0, 1, 1])
-        frame += struct.pack("!HHHH", 6000 + flow, 5000, length - 34, 0)
-        parts += [struct.pack("<IIII", *divmod(at, 10**9), len(frame), length), frame]
+    for at, _, frame in frames(setting):
+        begin = frame[:SNAP]
+        parts += [struct.pack("<IIII", *divmod(at, 10**9), len(begin), len(frame)), begin]
     return b"".join(parts)

@@ -86,8 +86,11 @@ def prepare(
 
 
 def draws(seed: int, stream: int = 0, skip: int = 0) -> None:
-    """What queue disciplines draw begins anew, with a stream of our generator (guest/draws.h)."""
-    for to in Path("/sys/module").glob("sch_*/parameters/draws"):
+    """What queue disciplines draw begins anew, with a stream of our generator (guest/draws.h).
+
+    So does what the hash of flows draws, its key.
+    """
+    for to in Path("/sys/module").glob("*/parameters/draws"):
         to.write_text(f"{seed} {stream} {skip}\n")
 
 
@@ -116,6 +119,34 @@ def qdisc(
         raise OSError(-error, f"qdisc {name}")
 
 
+def attributes(data: bytes) -> dict[int, bytes]:
+    """The attributes in a netlink message."""
+    found = {}
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        found[kind & 0x3FFF] = data[4:length]
+        data = data[length + 3 & ~3 :]
+    return found
+
+
+def statistics(interface: str, handle: int) -> dict[str, list[int]]:
+    """What a discipline counts (RTM_GETQDISC): ``sent``, ``queue``, and its own words."""
+    body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(interface), handle, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
+        netlink.send(struct.pack("=IHHII", 16 + len(body), 38, 9, 1, 0) + body)
+        answer = netlink.recv(1 << 20)
+    length, kind = struct.unpack_from("=IH", answer)
+    if kind != 36:
+        raise OSError(-struct.unpack_from("=i", answer, 16)[0], "statistics")
+    found = attributes(attributes(answer[36:length])[7])  # TCA_STATS2
+    own = found.get(4, b"")
+    return {
+        "sent": list(struct.unpack_from("=QI", found[1])),
+        "queue": list(struct.unpack_from("=5I", found[3])),
+        "own": list(struct.unpack_from(f"={len(own) // 4}I", own)),
+    }
+
+
 def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
     """The attributes for words as of tc-dualpi2(8), which `tc` has since 6.16; at least one."""
 
@@ -130,7 +161,8 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
 
     valued: dict[str, tuple[int, Callable[[str], bytes]]] = {
         "limit": (1, number), "target": (3, micro), "tupdate": (4, micro),
-        "step_packets": (7, number), "step_thresh": (8, micro), "min_qlen_step": (9, number),
+        "memory_limit": (2, number), "step_packets": (7, number), "step_thresh": (8, micro),
+        "min_qlen_step": (9, number),
         "coupling_factor": (10, byte), "classic_protection": (13, byte),
     }  # fmt: skip
     flags = {
@@ -138,7 +170,7 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
         "drop_dequeue": (12, 0), "drop_enqueue": (12, 1),
         "l4s_ect": (14, 1), "any_ect": (14, 3), "no_split_gso": (15, 0), "split_gso": (15, 1),
     }  # fmt: skip
-    word = iter([*words, "split_gso"])
+    word = iter(["split_gso", *words])
     for name in word:
         if name in flags:
             kind, value = flags[name]
@@ -184,17 +216,30 @@ def watch(interface: str) -> socket.socket:
     return tap
 
 
+def datagram(frame: bytes) -> tuple[int, int]:
+    """The number in a datagram over IPv4, and the second byte of its IP header."""
+    (number,) = struct.unpack_from("!I", frame, 42)
+    return number, frame[15]
+
+
 def captured(tap: socket.socket) -> dict[int, tuple[int, int]]:
     """When each datagram left, ns, and the second byte of its IP header, by the number in it."""
-    found: dict[int, tuple[int, int]] = {}
+    return {number: all_[-1] for number, all_ in segments(tap, datagram).items()}
+
+
+def segments(
+    tap: socket.socket, read: Callable[[bytes], tuple[int, int]]
+) -> dict[int, list[tuple[int, int]]]:
+    """When each segment of each packet left, ns, and the byte with its DSCP and ECN."""
+    found: dict[int, list[tuple[int, int]]] = {}
     while True:
         try:
-            frame, extra, _, _ = tap.recvmsg(64, 64, socket.MSG_DONTWAIT)
+            frame, extra, _, _ = tap.recvmsg(128, 64, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return found
-        (number,) = struct.unpack_from("!I", frame, 42)
+        number, byte = read(frame)
         seconds, ns = struct.unpack("=qq", extra[0][2])
-        found[number] = (seconds * 1_000_000_000 + ns, frame[15])
+        found.setdefault(number, []).append((seconds * 1_000_000_000 + ns, byte))
 
 
 def wait_until(ns: int) -> None:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Random numbers of a queue discipline, in place of the kernel's own: the generator of our queues (PCG64 by
  * M. O'Neill, Lcg128Xsl64, seeded through SplitMix64), so that both draw the same. Included before each file
- * of net/sched that is a discipline. "SEED STREAM SKIP" written to /sys/module/sch_NAME/parameters/draws
- * begins anew. With y in `whole` beside it numbers of 16 bits, by which CAKE rounds, round nothing.
+ * of net/sched that is a discipline, and before that with the hash of flows. "SEED STREAM SKIP" written to
+ * /sys/module/NAME/parameters/draws begins anew. With y in `whole` beside it CAKE's shares are rounded down:
+ * what it draws with 16 bits is at least a quantum, and less than 65536 divided by a host's flows.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -47,7 +48,7 @@ static u32 __maybe_unused draw_u32(void)
 
 static u16 __maybe_unused draw_u16(void)
 {
-	return draw_whole ? -95 : draw_u64() >> 48;
+	return draw_whole ? 2048 : draw_u64() >> 48;
 }
 
 static u32 __maybe_unused draw_below(u32 ceil)

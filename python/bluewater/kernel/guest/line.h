@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* A network interface "line" that takes its time for each byte, as the simulator's transmitter does: the next
  * packet leaves the queue when the one before has left the line, to the nanosecond. What left it is gone.
+ * What is sent to the interface "in" comes to the line as a router's packets do, which no socket owns.
  * Included before a file of net/sched that every kernel has.
  */
 #include <linux/etherdevice.h>
@@ -50,9 +51,34 @@ static void line_setup(struct net_device *dev)
 	eth_hw_addr_random(dev);
 }
 
+static netdev_tx_t in_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	skb_orphan(skb);
+	skb->dev = dev_get_by_name(&init_net, "line");
+	dev_put(skb->dev); /* it stays */
+	dev_queue_xmit(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops in_ops = { .ndo_start_xmit = in_xmit };
+
+static void in_setup(struct net_device *dev)
+{
+	line_setup(dev);
+	dev->netdev_ops = &in_ops;
+	dev->priv_flags |= IFF_NO_QUEUE;
+	dev->features |= NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_GSO_SOFTWARE;
+}
+
+static int line_made(const char *name, void (*setup)(struct net_device *))
+{
+	struct net_device *dev = alloc_netdev(0, name, NET_NAME_UNKNOWN, setup);
+
+	return dev ? register_netdev(dev) : -ENOMEM;
+}
+
 static int __init line_init(void)
 {
-	struct net_device *dev = alloc_netdev(0, "line", NET_NAME_UNKNOWN, line_setup);
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 	hrtimer_init(&line_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
@@ -60,6 +86,6 @@ static int __init line_init(void)
 #else
 	hrtimer_setup(&line_timer, line_idle, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #endif
-	return dev ? register_netdev(dev) : -ENOMEM;
+	return line_made("line", line_setup) ?: line_made("in", in_setup);
 }
 late_initcall(line_init);
