@@ -25,7 +25,7 @@ MOST_SESSIONS = 8
 MOST_ROUNDS = 20
 """Plans of a session."""
 _SESSION_S = 400.0
-_IDLE_S = 30.0
+_IDLE_S = 60.0
 """A sender that says nothing for so long, beyond the time of its plan, is left."""
 QUIET_S = 1.0
 """Behind the last datagram the listener waits for so long for others."""

@@ -31,8 +31,9 @@ LEAST, MOST = 200e3, 100e6
 """Rates of bottlenecks that can be probed, bit/s."""
 SHORTEST_S, LONGEST_S = 10.0, 120.0
 """Lengths of a probe."""
-_PATIENCE_S = 15.0
-"""A listener that says nothing for so long is given up."""
+_CONNECTS_S, _PATIENCE_S = 10.0, 60.0
+"""A listener that says nothing for so long is given up, when it connects and behind packets, which may
+wait in a queue."""
 _ROUND_S, _LONG_S, _ROUNDS = 0.5, 2.0, 4
 """Lengths of the trains by which the rate is looked for, and the number of the longer ones."""
 _SAME = 0.05
@@ -74,7 +75,7 @@ class Far:
     def __init__(self, host: str, port: int) -> None:
         self._name = f"{host}:{port}"
         try:
-            self._link = socket.create_connection((host, port), _PATIENCE_S)
+            self._link = socket.create_connection((host, port), _CONNECTS_S)
         except (OSError, UnicodeError, OverflowError) as error:
             raise self._failed(f"cannot connect: {getattr(error, 'strerror', None) or error}",
                                "start `bluewater probe --listen PORT` there; firewalls have to let "
@@ -86,6 +87,7 @@ class Far:
                 raise self._failed("no listener of this version of `bluewater probe`")
             if verdict != Verdict.GO:
                 raise self._failed("the listener is busy", "try again later")
+            self._link.settimeout(_PATIENCE_S)
         except BaseException:
             self.close()
             raise
