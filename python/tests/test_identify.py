@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +193,15 @@ def test_the_buffer_of_queues_per_flow_is_found_from_afar(monkeypatch: pytest.Mo
     found = infer.identify(recorded("fq-codel", "200p", 'preset = "linux"'))
     (buffer,) = (each for each in found.parameters if each.name == "buffer")
     assert int(buffer.value.removesuffix("p")) == pytest.approx(200, rel=0.1)
+
+
+def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording) -> None:
+    late = codel.arrived + np.random.default_rng(1).uniform(0, 5e-3, codel.arrived.size)
+    order = np.argsort(np.where(codel.lost, np.inf, codel.arrived), kind="stable")
+    late[order] = np.fmax.accumulate(late[order])
+    basics = features.basics(replace(codel, arrived=np.where(codel.lost, np.nan, late)))
+    assert basics.rate == pytest.approx(RATE, rel=0.004)
+    assert basics.burst == 0
 
 
 @pytest.mark.parametrize("burst", [0, 6000, 12_000])

@@ -44,10 +44,7 @@ class Basics:
 
 
 def basics(recording: Recording) -> Basics:
-    """Rate and base delay of a recording.
-
-    The rate is the largest throughput that lasts, because jitter and pauses change shorter ones.
-    """
+    """Rate, token bucket and base delay of a recording."""
     rate = throughput(recording)
     burst = bucket(recording, rate)
     waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
@@ -62,26 +59,33 @@ def bucket(recording: Recording, rate: float) -> int:
     as many as it has tokens.
     """
     sent, size = recording.sent, recording.size
+    before = np.fmax.accumulate(np.r_[-np.inf, recording.arrived[:-1]])
+    rest = sent + np.nanmin(recording.arrived - sent) - before
     found = []
-    for begin in np.flatnonzero(np.diff(sent, prepend=-np.inf) > _IDLE_S):
+    for begin in np.flatnonzero(rest > _IDLE_S):
         some = slice(begin, min(begin + _TRAIN, int(np.searchsorted(sent, sent[begin] + _SOON_S))))
         there = some.start + np.flatnonzero(~recording.lost[some])
-        if _ahead(sent[some], size[some], rate) > _TRAIN / 8 * size[begin] and there.size > 1:
+        most = _ahead(sent[some], size[some], rate)
+        if most > _TRAIN / 8 * size[begin] and there.size > 1:
             order = there[np.argsort(recording.arrived[there], kind="stable")]
             ahead = _ahead(recording.arrived[order], size[order], rate)
-            found.append((ahead, ahead + size[order[0]]))
+            if rest[begin] * rate / 8 > _REFILLED * ahead:
+                found.append((ahead > _WHOLE * most, ahead, ahead + size[order[0]]))
     if not found:
         return 0
-    ahead, burst = np.quantile(found, _FULL_BUCKETS, axis=0)
-    return round(burst) if ahead > _PART * size.max() else 0
+    longer = [each for each in found if not each[0]]
+    _, ahead, burst = np.quantile(longer or found, _USUAL, axis=0)
+    return round(burst) if ahead > size.max() / 2 else 0
 
 
-_IDLE_S, _SOON_S, _TRAIN = 0.15, 0.5, 60
+_IDLE_S, _SOON_S, _TRAIN = 0.1, 0.5, 60
 """A train begins behind so much idle time; so much of it is looked at, in time and packets."""
-_FULL_BUCKETS = 0.75
-"""Most trains find fewer tokens in a bucket than this share of them."""
-_PART = 0.5
-"""A bucket lets more than this part of a packet pass at once: hosts that delay packets do, too."""
+_REFILLED = 1.2
+"""A bucket that had time for so much more than it gave was full."""
+_WHOLE = 0.9
+"""A train that is ahead by so much of what it may be was shorter than the bucket."""
+_USUAL = 0.5
+"""Trains differ by jitter, and by tokens that a bucket has not got back yet."""
 
 
 def _ahead(times: NDArray[Any], sizes: NDArray[Any], rate: float) -> float:
@@ -90,10 +94,10 @@ def _ahead(times: NDArray[Any], sizes: NDArray[Any], rate: float) -> float:
 
 
 def throughput(recording: Recording) -> float:
-    """Bits per second near the largest, over a sixtieth of the recording's time.
+    """Bits per second of the bottleneck, over a sixtieth of the recording's time.
 
-    Only times count that begin with packets which waited, if there are enough: a token bucket is
-    empty then.
+    It is that of times which begin and end with packets that waited: a token bucket is empty then,
+    and the bottleneck mostly busy. If there are few, it is near the largest one.
     """
     there = ~recording.lost
     order = np.argsort(recording.arrived[there], kind="stable")
@@ -104,10 +108,13 @@ def throughput(recording: Recording) -> float:
     full = (ends < at.size - 1) & (at[ends] > at)
     found = 8.0 * (sums[ends] - sums)[full] / (at[ends] - at)[full]
     rate = float(np.quantile(found, 1 - _TAIL))
-    waits = (delay - delay.min())[full] > _BUSY * size.max() * 8 / rate
-    return float(np.quantile(found[waits], 1 - _TAIL)) if waits.mean() > _TAIL else rate
+    waits = delay - delay.min() > _BUSY * size.max() * 8 / rate
+    busy = found[(waits & waits[ends])[full]]
+    return float(np.quantile(busy, _STEADY)) if busy.size > _TAIL * found.size else rate
 
 
+_STEADY = 0.7
+"""A little more than half of these times have less throughput, because some are not busy."""
 _BUSY = 3
 """A queue is busy if packets wait as long as so many take to leave."""
 

@@ -32,7 +32,7 @@ LEAST, MOST = 200e3, 100e6
 SHORTEST_S, LONGEST_S = 10.0, 120.0
 """Lengths of a probe."""
 _CONNECTS_S, _PATIENCE_S = 10.0, 60.0
-"""A listener that says nothing for so long is given up, when it connects and behind packets, which may
+"""A listener that says nothing for so long is given up: at first, and behind packets, which may
 wait in a queue."""
 _ROUND_S, _LONG_S, _ROUNDS = 0.5, 2.0, 4
 """Lengths of the trains by which the rate is looked for, and the number of the longer ones."""
