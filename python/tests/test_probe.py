@@ -186,7 +186,7 @@ def test_no_bottleneck_is_found_where_there_is_none(monkeypatch: pytest.MonkeyPa
     with (
         listening() as port,
         Far(HOST, port) as far,
-        pytest.raises(InputError, match="no bottleneck below 4 Mb/s"),
+        pytest.raises(InputError, match="no bottleneck of a steady rate below 4 Mb/s"),
     ):
         sender.find_rate(far)
 
@@ -214,6 +214,21 @@ class Narrow:
 def test_the_rate_is_found_behind_a_token_bucket(rate: float, burst: int) -> None:
     found = sender.find_rate(Narrow(rate, burst))  # type: ignore[arg-type]
     assert found == pytest.approx(rate, rel=0.05)
+
+
+def test_a_pause_of_the_host_does_not_hide_the_rate() -> None:
+    class Paused(Narrow):
+        trains = 0
+
+        def send(self, packets: Packets) -> Fates:
+            fates = super().send(packets)
+            self.trains += 1
+            if self.trains == 1:
+                fates.arrived[-len(packets.sent) // 4 :] += 0.2
+            return fates
+
+    found = sender.find_rate(Paused(5e6, 0))  # type: ignore[arg-type]
+    assert found == pytest.approx(5e6, rel=0.05)
 
 
 def test_skew_of_the_clocks_is_taken_out() -> None:

@@ -34,8 +34,8 @@ SHORTEST_S, LONGEST_S = 10.0, 120.0
 _CONNECTS_S, _PATIENCE_S = 10.0, 60.0
 """A listener that says nothing for so long is given up: at first, and behind packets, which may
 wait in a queue."""
-_ROUND_S, _LONG_S, _ROUNDS = 0.5, 2.0, 4
-"""Lengths of the trains by which the rate is looked for, and the number of the longer ones."""
+_ROUND_S, _LONG_S, _TRAINS = 0.5, 2.0, 18
+"""Lengths of the trains by which the rate is looked for and confirmed, and their largest number."""
 _SAME = 0.05
 """Two rates are the same if they differ by less than this share."""
 _FULL = 0.9
@@ -221,28 +221,27 @@ def find_rate(far: Far) -> float:
     """The rate of a path's bottleneck, bit/s, by trains of growing rates.
 
     The rate is that at which the latter half of a train arrives that overloads the path. Longer
-    trains of twice that rate follow until it no longer changes, because a token bucket may have
-    passed the first one.
+    trains of twice that rate confirm it, because a token bucket may have passed the first one, or a
+    pause of a host have stretched it.
 
     Raises:
         InputError: No train overloads the path.
     """
-    rate = LEAST
-    while rate < 2 * MOST:
-        if found := _passed(far, rate, _ROUND_S):
-            break
-        rate *= 2
-    else:
-        raise InputError(
-            f"no bottleneck below {number(MOST / 1e6)} Mb/s is on the path",
-            hint="a faster one cannot be probed; --rate probes at a rate of yours",
-        )
-    for _ in range(_ROUNDS):
-        before = found
-        found = _passed(far, 2 * before, _LONG_S) or 2 * before
-        if abs(found / before - 1) < _SAME:
-            break
-    return min(found, MOST)
+    rate, seconds, before = LEAST, _ROUND_S, 0.0
+    for _ in range(_TRAINS):
+        found = _passed(far, rate, seconds)
+        if found is None:
+            rate *= 2
+            if rate >= 2 * MOST:
+                break
+        elif abs(found - before) < _SAME * found:
+            return min(found, MOST)
+        else:
+            rate, seconds, before = 2 * found, _LONG_S, found
+    raise InputError(
+        f"no bottleneck of a steady rate below {number(MOST / 1e6)} Mb/s is on the path",
+        hint="a faster one cannot be probed; --rate probes at a rate of yours",
+    )
 
 
 def _passed(far: Far, rate: float, seconds: float) -> float | None:
