@@ -130,6 +130,16 @@ def test_a_buffer_of_packets_is_found_with_packets_below_1500_bytes(short: None)
     assert buffer.value == "80p"
 
 
+def test_a_queue_that_never_acts_is_not_identified() -> None:
+    """A buffer that the probe does not fill: each packet follows those before it."""
+    sent = probe.packets(RATE)
+    time = sent.size * 8 / RATE
+    left = np.cumsum(time) + np.maximum.accumulate(sent.sent - np.cumsum(time) + time)
+    endless = Recording(sent.sent, sent.size, sent.ecn, sent.flow, left, np.zeros(left.size, bool))
+    with pytest.raises(InputError, match="nothing to identify"):
+        infer.observe(endless)
+
+
 GOOD = "sent_s,bytes,ecn,flow,arrived_s,ecn_arrived\n"
 
 

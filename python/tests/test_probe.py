@@ -112,7 +112,7 @@ def test_a_probe_over_loopback_has_no_queue(
     assert set(made.ecn) == {0, 1, 2}
     assert len(set(made.flow)) == 50
     assert lines == [f"{HOST}: {len(made.sent)} of {len(made.sent)} packets arrived", "ended"]
-    with pytest.raises(InputError, match="no queue to identify"):
+    with pytest.raises(InputError, match="nothing to identify"):
         bluewater.identify(file, jobs=1, progress=False)
     refused = cli("probe", place, keep_out=False)
     assert refused.exit_code == 2

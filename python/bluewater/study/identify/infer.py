@@ -55,9 +55,8 @@ _COUNT = 20
 model is exact, so it is far below their number; measured in docs/identify.md."""
 _CROSSES = 3.84 / _COUNT
 """Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
-_SHORT_S, _FEW, _RARE = 0.01, 5, 0.001
-"""A path has no queue if packets wait less than this time and so many packets' transmission times,
-and rarely get lost: hosts delay packets by as much."""
+_RARE = 0.001
+"""Losses of so few packets may be the path's."""
 _EXPLAINED = 0.5
 """The largest misfit of a queue that explains a recording."""
 SURE = 0.95
@@ -122,13 +121,11 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     )  # fmt: skip
     unit = max(5e-4, 1500 * 8 / basics.rate)
     longest = float(np.nanquantile(waited, 0.999))
-    if longest < max(_SHORT_S, _FEW * unit) and not (
-        recording.marked.any() or recording.lost.mean() > _RARE
-    ):
+    if not recording.marked.any() and recording.lost.mean() <= _RARE:
         raise InputError(
-            f"there is no queue to identify: packets wait {number(1e3 * max(longest, 0))} ms at "
-            "most, and arrive without losses and marks",
-            hint="the bottleneck has to be overloaded for part of the time",
+            "nothing to identify: none of the packets is lost or marked, though they wait up to "
+            f"{number(1e3 * max(longest, 0))} ms",
+            hint="the bottleneck has to be overloaded until its queue acts",
         )
     room = Room(longest * basics.rate / 8, int(recording.size.max()))
     return Observed(
