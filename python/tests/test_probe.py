@@ -421,6 +421,7 @@ def test_arrivals_without_sense_make_no_crash() -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="needs root and iproute2")
 def test_a_queue_between_namespaces_is_found(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
