@@ -85,16 +85,16 @@ def measure(line: str, way: str, link: Link, gateway: str, warmup: float, durati
     """Types a printed line between two namespaces and lets the users of one direction loose."""
     half = f"{float(link.rtt[0].removesuffix('ms')) / 2:g}ms"
     users = [str(each) for each in (link.bulk, link.calls, link.games)]
-    with tempfile.TemporaryDirectory() as folder, _cables() as (near, box, far):
+    with tempfile.TemporaryDirectory() as folder, cables() as (near, box, far):
         log = Path(folder, "log")
         options = [*shlex.split(line)[2:], "--delay", half, "--log", str(log), "--quiet"]
-        with _in(box, gateway, "run", *options) as forwards:
+        with inside(box, gateway, "run", *options) as forwards:
             me = [sys.executable, str(Path(__file__).resolve()), "--end"]
             here, there, to = (near, far, FAR) if way == "up" else (far, near, NEAR)
             what = [gateway, folder, f"{warmup + duration}", *users, to]
             with (
-                _in(there, *me, "receive", gateway, folder) as receiver,
-                _in(here, *me, "send", *what) as sender,
+                inside(there, *me, "receive", gateway, folder) as receiver,
+                inside(here, *me, "send", *what) as sender,
             ):
                 if sender.wait() or receiver.wait():
                     sys.exit("no measurement")
@@ -116,7 +116,7 @@ def measure(line: str, way: str, link: Link, gateway: str, warmup: float, durati
 
 
 @contextmanager
-def _cables() -> Iterator[list[str]]:
+def cables() -> Iterator[list[str]]:
     """A host near, a box and a host far, with the box's interfaces as `advise` calls them."""
     names = [f"bw{os.getpid()}{end}" for end in ("near", "box", "far")]
     near, box, far = names
@@ -139,7 +139,7 @@ def _run(line: str) -> None:
     subprocess.run(line.split(), check=True)
 
 
-def _in(space: str, *command: str) -> subprocess.Popen[bytes]:
+def inside(space: str, *command: str) -> subprocess.Popen[bytes]:
     """Starts a program in a namespace."""
     return subprocess.Popen(["ip", "netns", "exec", space, *command])
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,11 @@ def codel() -> Recording:
 @pytest.fixture(scope="module")
 def defaults(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, np.ndarray]]:
     """The statistics of each family with its defaults, for two seeds."""
-    rate, room, file = float(RATE), 80 * 1500.0, tmp_path_factory.mktemp("identify") / "p.pcapng"
+    rate, room, file = (
+        float(RATE),
+        candidates.Room(120e3, 1500),
+        tmp_path_factory.mktemp("identify") / "p.pcapng",
+    )
     packets = probe.packets(rate)
     path.capture(packets, file)
 
@@ -119,6 +124,22 @@ def test_a_queue_that_is_no_candidate_is_unknown(short: None) -> None:
     assert not infer.identify(recorded("bernoulli", "2000p", "p = 0.3, ecn = false")).families
 
 
+def test_a_buffer_of_packets_is_found_with_packets_below_1500_bytes(short: None) -> None:
+    found = infer.identify(recorded("droptail", "80p"))
+    (buffer,) = (each for each in found.parameters if each.name == "buffer")
+    assert buffer.value == "80p"
+
+
+def test_a_queue_that_never_acts_is_not_identified() -> None:
+    """A buffer that the probe does not fill: each packet follows those before it."""
+    sent = probe.packets(RATE)
+    time = sent.size * 8 / RATE
+    left = np.cumsum(time) + np.maximum.accumulate(sent.sent - np.cumsum(time) + time)
+    endless = Recording(sent.sent, sent.size, sent.ecn, sent.flow, left, np.zeros(left.size, bool))
+    with pytest.raises(InputError, match="nothing to identify"):
+        infer.observe(endless)
+
+
 GOOD = "sent_s,bytes,ecn,flow,arrived_s,ecn_arrived\n"
 
 
@@ -171,3 +192,41 @@ def test_the_example_of_the_page_has_its_answer(cli: Cli, tmp_path: Path) -> Non
     done = cli("identify", str(tmp_path / "path.toml"), "--jobs", "1", keep_out=False)
     shown = [line.rstrip() for line in done.stdout.splitlines()]
     assert shown == [line.rstrip() for line in answer.splitlines()]
+
+
+def test_the_buffer_of_queues_per_flow_is_found_from_afar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No waiting time bounds it, and the usual ones are ten times as large or more."""
+    pytest.importorskip("optuna")
+    few = [each for each in FAMILIES if each.name == "fq-codel"]
+    monkeypatch.setattr(infer, "FAMILIES", few)
+    monkeypatch.setattr(infer, "_ROUNDS", ((1, 3),))
+    found = infer.identify(recorded("fq-codel", "200p", 'preset = "linux"'))
+    (buffer,) = (each for each in found.parameters if each.name == "buffer")
+    assert int(buffer.value.removesuffix("p")) == pytest.approx(200, rel=0.1)
+
+
+def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording) -> None:
+    late = codel.arrived + np.random.default_rng(1).uniform(0, 5e-3, codel.arrived.size)
+    order = np.argsort(np.where(codel.lost, np.inf, codel.arrived), kind="stable")
+    late[order] = np.fmax.accumulate(late[order])
+    basics = features.basics(replace(codel, arrived=np.where(codel.lost, np.nan, late)))
+    assert basics.rate == pytest.approx(RATE, rel=0.004)
+    assert basics.burst == 0
+
+
+@pytest.mark.parametrize("burst", [0, 6000, 12_000])
+def test_a_token_bucket_is_read_off(burst: int) -> None:
+    """Packets that pass at once would raise the rate, and have no time of transmission."""
+    behind = scenario("droptail", "80p")
+    if burst:
+        shaper = {"rate": f"{RATE}bit", "burst": f"{burst}B"}
+        behind = behind.with_({"queue.0.shaper": shaper, "link.0.rate": "100mbit"})
+    made = virtual.probed(behind)
+    observed, basics = infer.observe(made)
+    assert basics.burst == pytest.approx(burst, rel=0.1)
+    assert basics.rate == pytest.approx(RATE, rel=0.002)
+    assert basics.base == pytest.approx(0.03, abs=2e-4)
+    family = next(each for each in FAMILIES if each.name == "droptail")
+    queue = observed.queue(family, {"buffer": 80, "unit": "packets"})
+    with infer.simulator(made, observed, 1) as simulated:
+        assert simulated.misfits([queue], 1)[0] < 0.2

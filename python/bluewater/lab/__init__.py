@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bluewater.lab.advice import Advice, advise
 from bluewater.lab.attacks import Attack, attack
-from bluewater.lab.identification import identify
+from bluewater.lab.identification import identify, probe
 from bluewater.lab.making import CORES, DEFAULT_OUT, make_all
 from bluewater.lab.papers import plan, reproduce
 from bluewater.lab.runs import load, newest, plot, run, testbed, with_series
@@ -32,6 +32,7 @@ __all__ = [
     "newest",
     "plan",
     "plot",
+    "probe",
     "reproduce",
     "run",
     "sweep",

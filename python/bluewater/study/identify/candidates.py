@@ -14,8 +14,25 @@ if TYPE_CHECKING:
 
     from bluewater.study.search.optimise import Point, Space
 
-_FULL = 1500
-"""Bytes by which a buffer in packets is compared with one in bytes."""
+
+@dataclass(frozen=True)
+class Room:
+    """What waited in a queue at most, if there is only one.
+
+    Attributes:
+        size: Bytes.
+        packet: Bytes of a full packet.
+    """
+
+    size: float
+    packet: int
+
+    @property
+    def packets(self) -> float:
+        """Full packets."""
+        return self.size / self.packet
+
+
 _DEEPEST = 20_000.0
 """The deepest buffer of a search, in packets, unless more waited."""
 
@@ -65,14 +82,14 @@ FAMILIES = (
 )
 
 
-def space(family: Family, room: float) -> Space:
+def space(family: Family, room: Room) -> Space:
     """The axes of a search.
 
     Args:
         family: The candidate.
-        room: Bytes that waited at most, if there is one queue.
+        room: What waited at most.
     """
-    most = room / _FULL
+    most = room.packets
     if family.fair:
         axes: Space = {"buffer": Range(20.0, _DEEPEST)}
     elif family.early:
@@ -86,9 +103,9 @@ UNITS = ["packets", "bytes"]
 """What a buffer counts."""
 
 
-def starts(family: Family, room: float) -> list[Point]:
+def starts(family: Family, room: Room) -> list[Point]:
     """Where a search begins: at the defaults, and at what is set for other round trips."""
-    most = max(2.0, room / _FULL)
+    most = max(2.0, room.packets)
     if family.fair:
         point: Point = {"buffer": 10240.0 if family.early else 127.0}
     else:
@@ -107,7 +124,7 @@ _TRIPS = (0.04, 0.25)
 """Round trips, s, short and long, for which CoDel and its kin are set."""
 
 
-def queue(family: Family, point: Point, rate: float, room: float, ecn: bool) -> Queue:
+def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Queue:
     """The path's queue for a point of the search."""
     params = dict(family.fixed)
     if family.ecn and family.name != "dualpi2":
@@ -126,16 +143,16 @@ def queue(family: Family, point: Point, rate: float, room: float, ecn: bool) -> 
 _TIMES = ("target", "interval", "freeze_time", "rtt")
 
 
-def written(family: Family, name: str, point: Point, room: float) -> Any:
+def written(family: Family, name: str, point: Point, room: Room) -> Any:
     """A value of an axis as scenario files have it, rounded to three digits."""
     value = float(f"{point[name]:.3g}")
     if name == "buffer":
         whole = max(1, round(point["buffer"]))
         by_bytes = point.get("unit") == "bytes" or family.name == "red"
-        return f"{whole * _FULL}B" if by_bytes else f"{whole}p"
+        return f"{whole * room.packet}B" if by_bytes else f"{whole}p"
     if name in _TIMES or (family.name, name) == ("dualpi2", "min_th"):
         return duration_text(value)
     if name == "min_th":  # as a share of the bytes that waited at most
-        least = max(1, round(point[name] * room / (1 if family.name == "red" else _FULL)))
+        least = max(1, round(point[name] * (room.size if family.name == "red" else room.packets)))
         return f"{least}B" if family.name == "red" else f"{least}p"
     return f"{round(value)}p" if name == "bin_size" else value

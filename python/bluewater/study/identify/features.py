@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bluewater.study.identify.path import line
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -30,32 +32,91 @@ class Basics:
     Attributes:
         base: Least time from sending to arrival without transmission, s, on the clocks' difference.
         rate: Rate of the bottleneck, bit/s.
+        burst: Bytes that it lets pass at once, as a token bucket does; 0 if each packet takes its
+            time on a link.
+        waited: Time of each packet in the queue, s; NaN if it is lost.
     """
 
     base: float
     rate: float
+    burst: int
+    waited: NDArray[Any]
 
 
 def basics(recording: Recording) -> Basics:
-    """Rate and base delay of a recording.
-
-    The rate is the largest throughput that lasts, because jitter and pauses change shorter ones.
-    """
+    """Rate, token bucket and base delay of a recording."""
     rate = throughput(recording)
-    through = recording.arrived - recording.sent - recording.size * 8 / rate
-    return Basics(float(np.nanmin(through)), rate)
+    burst = bucket(recording, rate)
+    waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
+    base = float(np.nanmin(waited))
+    return Basics(base, rate, burst, waited - base)
+
+
+def bucket(recording: Recording, rate: float) -> int:
+    """Bytes that pass at once behind an idle time; 0 if packets leave one by one.
+
+    Behind the first packet of a train, a link passes bytes at its rate. A token bucket passes more,
+    as many as it has tokens.
+    """
+    sent, size = recording.sent, recording.size
+    before = np.fmax.accumulate(np.r_[-np.inf, recording.arrived[:-1]])
+    rest = sent + np.nanmin(recording.arrived - sent) - before
+    found = []
+    for begin in np.flatnonzero(rest > _IDLE_S):
+        some = slice(begin, min(begin + _TRAIN, int(np.searchsorted(sent, sent[begin] + _SOON_S))))
+        there = some.start + np.flatnonzero(~recording.lost[some])
+        most = _ahead(sent[some], size[some], rate)
+        if most > _TRAIN / 8 * size[begin] and there.size > 1:
+            order = there[np.argsort(recording.arrived[there], kind="stable")]
+            ahead = _ahead(recording.arrived[order], size[order], rate)
+            if rest[begin] * rate / 8 > _REFILLED * ahead:
+                found.append((ahead > _WHOLE * most, ahead, ahead + size[order[0]]))
+    if not found:
+        return 0
+    longer = [each for each in found if not each[0]]
+    _, ahead, burst = np.quantile(longer or found, _USUAL, axis=0)
+    return round(burst) if ahead > size.max() / 2 else 0
+
+
+_IDLE_S, _SOON_S, _TRAIN = 0.1, 0.5, 60
+"""A train begins behind so much idle time; so much of it is looked at, in time and packets."""
+_REFILLED = 1.2
+"""A bucket that had time for so much more than it gave was full."""
+_WHOLE = 0.9
+"""A train that is ahead by so much of what it may be was shorter than the bucket."""
+_USUAL = 0.5
+"""Trains differ by jitter, and by tokens that a bucket has not got back yet."""
+
+
+def _ahead(times: NDArray[Any], sizes: NDArray[Any], rate: float) -> float:
+    """By how many bytes packets are ahead of a rate at most, behind the first of them."""
+    return float(np.max(np.cumsum(sizes) - sizes[0] - rate / 8 * (times - times[0])))
 
 
 def throughput(recording: Recording) -> float:
-    """Bits per second near the largest, over a sixtieth of the recording's time."""
+    """Bits per second of the bottleneck, over a sixtieth of the recording's time.
+
+    It is that of times which begin and end with packets that waited: a token bucket is empty then,
+    and the bottleneck mostly busy. If there are few, it is near the largest one.
+    """
     there = ~recording.lost
     order = np.argsort(recording.arrived[there], kind="stable")
     at, size = recording.arrived[there][order], recording.size[there][order]
+    delay = at - recording.sent[there][order]
     sums = np.cumsum(size)
     ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
     full = (ends < at.size - 1) & (at[ends] > at)
-    bits = 8.0 * (sums[ends] - sums)[full]
-    return float(np.quantile(bits / (at[ends] - at)[full], 1 - _TAIL))
+    found = 8.0 * (sums[ends] - sums)[full] / (at[ends] - at)[full]
+    rate = float(np.quantile(found, 1 - _TAIL))
+    waits = delay - delay.min() > _BUSY * size.max() * 8 / rate
+    busy = found[(waits & waits[ends])[full]]
+    return float(np.quantile(busy, _STEADY)) if busy.size > _TAIL * found.size else rate
+
+
+_STEADY = 0.7
+"""A little more than half of these times have less throughput, because some are not busy."""
+_BUSY = 3
+"""A queue is busy if packets wait as long as so many take to leave."""
 
 
 def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[Any], int]:

@@ -7,7 +7,7 @@ import random
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bluewater._core import ScenarioError
+from bluewater.errors import InputError
 from bluewater.study.identify import candidates, features, path
-from bluewater.study.identify.candidates import FAMILIES, Family
+from bluewater.study.identify.candidates import FAMILIES, Family, Room
 from bluewater.study.identify.path import Queue, Seen
 from bluewater.study.identify.recording import ECN
 from bluewater.study.search.optimise import search
+from bluewater.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,11 +48,15 @@ _FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
 _COMB = tuple(1.1**n for n in range(-6, 7))
 """And around the best interval of CoDel and its kin these: the misfit falls only within a tenth of
 the right one, for almost any target."""
+_BUFFERS = tuple(40.0 * 2**n for n in range(10))
+"""Buffers, in packets, of queues per flow: one that never fills is like any larger one."""
 _COUNT = 20
 """How many independent statistics a recording counts for. The statistics are correlated and no
 model is exact, so it is far below their number; measured in docs/identify.md."""
 _CROSSES = 3.84 / _COUNT
 """Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
+_RARE = 0.001
+"""Losses of so few packets may be the path's."""
 _EXPLAINED = 0.5
 """The largest misfit of a queue that explains a recording."""
 SURE = 0.95
@@ -78,7 +84,8 @@ class Observed:
         statistics: Its summary statistics.
         every: Every so many-th packet counts.
         rate: Of the link, bit/s.
-        room: Bytes that waited at most, if there is one queue.
+        burst: Bytes that a shaper in front of the link lets pass at once; 0 if there is none.
+        room: What waited at most.
         unit: A short waiting time, s.
         ecn: Whether packets were marked.
         end: When the last packet was sent, s.
@@ -88,7 +95,8 @@ class Observed:
     statistics: NDArray[Any]
     every: int
     rate: float
-    room: float
+    burst: int
+    room: Room
     unit: float
     ecn: bool
     end: float
@@ -96,13 +104,14 @@ class Observed:
 
     def queue(self, family: Family, point: Point) -> Queue:
         """The queue of a point, on this path."""
-        return candidates.queue(family, point, self.rate, self.room, self.ecn)
+        made = candidates.queue(family, point, self.rate, self.room, self.ecn)
+        return replace(made, burst=self.burst)
 
 
 def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     """The statistics of a recording, and what is read off it."""
     basics = features.basics(recording)
-    waited = recording.arrived - recording.sent - recording.size * 8 / basics.rate - basics.base
+    waited = basics.waited
     every = max(1, len(recording.sent) // _PACKETS)
     some = slice(None, None, every)
     seen = Seen(
@@ -112,8 +121,15 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     )  # fmt: skip
     unit = max(5e-4, 1500 * 8 / basics.rate)
     longest = float(np.nanquantile(waited, 0.999))
+    if not recording.marked.any() and recording.lost.mean() <= _RARE:
+        raise InputError(
+            "nothing to identify: none of the packets is lost or marked, though they wait up to "
+            f"{number(1e3 * max(longest, 0))} ms",
+            hint="the bottleneck has to be overloaded until its queue acts",
+        )
+    room = Room(longest * basics.rate / 8, int(recording.size.max()))
     return Observed(
-        features.statistics(seen, unit), every, basics.rate, longest * basics.rate / 8, unit,
+        features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
         bool(recording.marked.any()), float(recording.sent[-1]), int(recording.flow.max()) + 1,
     ), basics  # fmt: skip
 
@@ -185,7 +201,10 @@ def find(
 
 
 def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
-    """Looks closely at the intervals around the best one, if there is such a parameter."""
+    """Looks at far buffers where no waiting time bounds them, and closely at intervals."""
+    if tried.family.fair:
+        points = [{**tried.best[1], "buffer": each} for each in _BUFFERS]
+        _tried(made, tried, points, seed)
     axes, best = tried.family.axes, tried.best[1]
     if "interval" in axes:
         targets = {axes["target"][0], best["target"]}
@@ -322,7 +341,7 @@ def identify(
             for (_, _, each), share in zip(judged, shares, strict=True)
         ),
         misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
-        observed.room * 8 / observed.rate, _marks(recording),
+        observed.room.size * 8 / observed.rate, _marks(recording),
         observed.queue(family, point),
         tuple(
             Parameter(name, text(name, point[name]) or "", *(

@@ -47,23 +47,45 @@ class Queue:
         buffer: As in scenario files.
         params: Its parameters.
         rate: The link's, bit/s.
+        burst: Bytes that a shaper in front of a faster link lets pass at once; 0 if packets take
+            their time on the link itself.
     """
 
     aqm: str
     buffer: str
     rate: float
     params: Mapping[str, Any] = field(default_factory=dict)
+    burst: int = 0
+
+
+_FASTER = 20.0
+"""A link behind a shaper is faster by this."""
+
+
+def line(rate: float, burst: int) -> float:
+    """The rate at which packets leave one by one, bit/s."""
+    return rate * (_FASTER if burst else 1.0)
 
 
 def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
     """The scenario of a path whose traffic is a capture."""
+    rate = f"{round(queue.rate)}bit"
+    managed: dict[str, Any] = {
+        "link": "A->B", "aqm": queue.aqm, "buffer": queue.buffer, "params": dict(queue.params)
+    }  # fmt: skip
+    if queue.burst:
+        managed["shaper"] = {"rate": rate, "burst": f"{queue.burst}B"}
+    link = {
+        "from": "A",
+        "to": "B",
+        "rate": f"{round(line(queue.rate, queue.burst))}bit",
+        "delay": "1ms",
+    }
     table = {
         "duration": f"{round((end + AFTER_S) * 1e9)}ns",
         "seed": seed,
-        "link": [{"from": "A", "to": "B", "rate": f"{round(queue.rate)}bit", "delay": "1ms"}],
-        "queue": [
-            {"link": "A->B", "aqm": queue.aqm, "buffer": queue.buffer, "params": dict(queue.params)}
-        ],
+        "link": [link],
+        "queue": [managed],
         "traffic": [{"transport": "trace", "file": str(file), "from": ["A"], "to": ["B"]}],
     }
     return tomli_w.dumps(table)

@@ -22,6 +22,14 @@ _SHORTEST = 0.2
 """The least factor by which they get shorter."""
 _TRAIN = 20
 """Packets of a train."""
+_FIXED_S = 0.5
+"""Phases up to this length are never made shorter."""
+_DRAINS_S = 3.0
+"""Time for a queue to drain behind the probe."""
+_SINGLE_S = 0.05
+"""Time between single packets."""
+END_S = _DRAINS_S + 9 * _SINGLE_S
+"""Time that :func:`with_end` adds."""
 
 NOT_ECT, ECT1, ECT0 = 0, 1, 2
 
@@ -63,18 +71,37 @@ def trains(rate: float, count: int = 5, begin: float = 0.5) -> Packets:
     return Packets(sent, zeros + FULL, zeros, zeros)
 
 
-def packets(rate: float, seed: int = 1) -> Packets:
-    """The whole probe for a path of this rate, bit/s: 30 s, above 10 Mb/s less.
+def steady(rate: float, seconds: float) -> Packets:
+    """A flow of full packets of this rate, bit/s, ten of them at least."""
+    count = max(10, round(rate * seconds / (8 * FULL)))
+    zeros = np.zeros(count, int)
+    return Packets(np.arange(count) * FULL * 8 / rate, zeros + FULL, zeros, zeros)
+
+
+def single(begin: float = 0.0) -> Packets:
+    """Ten small packets, far from each other, that find no queue."""
+    zeros = np.zeros(10, int)
+    return Packets(begin + _SINGLE_S * np.arange(10), zeros + 100, zeros, zeros)
+
+
+def with_end(packets: Packets) -> Packets:
+    """Adds single packets behind the others, by which the skew of two clocks shows."""
+    return _joined([packets, single(float(packets.sent[-1]) + _DRAINS_S)])
+
+
+def packets(rate: float, seed: int = 1, seconds: float | None = None) -> Packets:
+    """The whole probe for a path.
 
     Gaps are random, so that no pattern of the probe coincides with one of the queue.
+
+    Args:
+        rate: Of the path, bit/s.
+        seed: Of the gaps.
+        seconds: About how long it lasts, 10 s at least; if not given 30 s, and less above
+            10 Mb/s.
     """
     random = np.random.default_rng(seed)
-    scale = min(1.0, max(_SHORTEST, (_FAST / rate) ** 0.5))
-    quiet = np.zeros(10, int)
-    parts = [
-        Packets(0.05 * np.arange(10), quiet + 100, quiet, quiet),
-        trains(rate),
-    ]
+    parts = [single(), trains(rate)]
     now = float(parts[-1].sent[-1]) + 0.5
     many = [_Sender(10 + k, 0.025) for k in range(40)]
     phases: list[tuple[float, float, Sequence[_Sender]]] = [
@@ -87,11 +114,22 @@ def packets(rate: float, seed: int = 1) -> Packets:
         (2.0, 2.0, [_Sender(1, 3.0)]),
         (1.0, 0.0, [_Sender(9, 2.5, size=_SMALL)]),
     ]
+    if seconds is None:
+        scale = min(1.0, max(_SHORTEST, (_FAST / rate) ** 0.5))
+    else:
+        fixed = now + sum(long + pause for long, pause, _ in phases if long <= _FIXED_S)
+        whole = sum(long + pause for long, pause, _ in phases if long > _FIXED_S)
+        scale = max(0.05, (seconds - fixed) / whole)
     for long, pause, senders in phases:
-        factor = scale if long > 0.5 else 1.0
+        factor = scale if long > _FIXED_S else 1.0
         for sender in senders:
             parts.append(_arrivals(sender, rate, now, long * factor, random))
-        now += long * factor + pause * (factor if long > 0.5 else 1.0)
+        now += long * factor + pause * factor
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Packets]) -> Packets:
+    """Packets in order of sending."""
     sent = np.concatenate([part.sent for part in parts])
     order = np.argsort(sent, kind="stable")
     return Packets(

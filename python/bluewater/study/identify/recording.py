@@ -115,34 +115,44 @@ _ALLOWED = {
 
 def _checked(table: pl.DataFrame, file: str) -> Recording:
     """The recording of a table whose values are right one by one."""
-    if not LEAST <= table.height <= MOST:
-        raise InputError(
-            f"the recording has {table.height} packets", file=file, allowed=f"{LEAST} … {MOST}"
-        )
     table = table.sort("sent_s", maintain_order=True)
-    span = float(table["sent_s"][-1] - table["sent_s"][0])
-    if not 0 < span <= _LONGEST_S:
-        raise InputError(
-            f"the recording spans {span:.3g} s", file=file, allowed=f"up to {_LONGEST_S:g} s"
-        )
-    if table["arrived_s"].is_not_null().sum() < LEAST // 2:
-        raise InputError(
-            "too few packets arrived",
-            file=file, key="arrived_s", allowed=f"{LEAST // 2} packets or more",
-        )  # fmt: skip
+    sent = table["sent_s"].to_numpy()
+    arrived = table["arrived_s"].fill_null(np.nan).to_numpy()
+    check_length(sent, arrived, file)
     flows = table["flow"].unique(maintain_order=True).to_list()
     numbers = {name: number for number, name in enumerate(flows)}
     ecn = np.array([ECN_BITS[each] for each in table["ecn"]])
     ce = (table["ecn_arrived"].fill_null("") == "ce").to_numpy()
-    sent = table["sent_s"].to_numpy()
     return Recording(
         sent=sent - sent[0],
         size=table["bytes"].to_numpy(),
         ecn=ecn,
         flow=np.array([numbers[each] for each in table["flow"]]),
-        arrived=table["arrived_s"].fill_null(np.nan).to_numpy() - sent[0],
+        arrived=arrived - sent[0],
         marked=ce & (ecn != 3),
     )
+
+
+def check_length(sent: NDArray[Any], arrived: NDArray[Any], file: str | None = None) -> None:
+    """Refuses a recording that is too short or too long.
+
+    Raises:
+        InputError: It has too few or too many packets, or arrivals, or spans too long a time.
+    """
+    if not LEAST <= sent.size <= MOST:
+        raise InputError(
+            f"the recording has {sent.size} packets", file=file, allowed=f"{LEAST} … {MOST}"
+        )
+    span = float(sent[-1] - sent[0])
+    if not 0 < span <= _LONGEST_S:
+        raise InputError(
+            f"the recording spans {span:.3g} s", file=file, allowed=f"up to {_LONGEST_S:g} s"
+        )
+    if (~np.isnan(arrived)).sum() < LEAST // 2:
+        raise InputError(
+            "too few packets arrived",
+            file=file, key="arrived_s", allowed=f"{LEAST // 2} packets or more",
+        )  # fmt: skip
 
 
 def write(recording: Recording, path: Path) -> None:

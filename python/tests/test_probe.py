@@ -1,0 +1,436 @@
+"""``bluewater probe``: both ends over loopback, bytes of strangers, and a path with a queue."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from conftest import Cli
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bluewater
+from bluewater import programs
+from bluewater.errors import InputError
+from bluewater.study.identify import clocks, listener, probe, recording, sender, wire
+from bluewater.study.identify.listener import Listener
+from bluewater.study.identify.probe import Packets
+from bluewater.study.identify.sender import Far, Fates
+from bluewater.study.identify.wire import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the listener needs Linux")
+
+HOST = "127.0.0.1"
+
+
+@contextmanager
+def listening(lines: list[str] | None = None) -> Iterator[int]:
+    """A listener in a thread; its port."""
+    end = threading.Event()
+    failed: list[BaseException] = []
+
+    def serve(made: Listener) -> None:
+        try:
+            while not end.is_set():
+                made.step(0.02)
+        except BaseException as error:
+            failed.append(error)
+
+    with closing(Listener(HOST, 0, (lines if lines is not None else []).append)) as made:
+        thread = threading.Thread(target=serve, args=(made,))
+        thread.start()
+        try:
+            yield made.port
+        finally:
+            end.set()
+            thread.join()
+    assert not failed
+
+
+@contextmanager
+def connected(port: int) -> Iterator[tuple[socket.socket, bytes, Verdict]]:
+    """A stranger's connection, with the token and the verdict."""
+    with socket.create_connection((HOST, port), 5) as link:
+        name, verdict, token = wire.HELLO.unpack(link.recv(wire.HELLO.size, socket.MSG_WAITALL))
+        assert name == wire.NAME
+        yield link, token, Verdict(verdict)
+
+
+@contextmanager
+def served(port: int) -> Iterator[tuple[socket.socket, bytes]]:
+    """A stranger's connection, once the stranger before is gone."""
+    for _ in range(100):
+        with connected(port) as (link, token, verdict):
+            if verdict is Verdict.GO:
+                yield link, token
+                return
+        time.sleep(0.02)
+    pytest.fail("the listener serves nobody")
+
+
+def is_served(port: int) -> bool:
+    """Whether a sender gets its answer."""
+    with Far(HOST, port) as far:
+        return bool((far.send(probe.steady(1e6, 0.1)).arrived >= 0).all())
+
+
+def test_a_probe_over_loopback_has_no_queue(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "_DRAINS_S", 0.2)
+    monkeypatch.setattr(sender, "SHORTEST_S", 1.0)
+    file = tmp_path / "path.csv"
+    command = [sys.executable, "-m", "bluewater", "probe", "--listen", f"{HOST}:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        port = re.search(r"port (\d+)", process.stderr.readline())
+        assert port
+        place = f"{HOST}:{port[1]}"
+        options = ["--rate", "20mbit", "--duration", "1s", "--to", str(file)]
+        assert cli("probe", place, *options, keep_out=False).exit_code == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 0
+        lines = process.stderr.read().splitlines()
+    made = recording.read(file)
+    assert not made.lost.any()
+    assert set(made.ecn) == {0, 1, 2}
+    assert len(set(made.flow)) == 50
+    assert lines == [f"{HOST}: {len(made.sent)} of {len(made.sent)} packets arrived", "ended"]
+    with pytest.raises(InputError, match="nothing to identify"):
+        bluewater.identify(file, jobs=1, progress=False)
+    refused = cli("probe", place, keep_out=False)
+    assert refused.exit_code == 2
+    assert "cannot connect" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "needs HOST, or --listen"),
+        (["host", "--listen", "1"], "needs HOST, or --listen"),
+        (["--listen", "host:http"], "allowed: [ADDRESS:]PORT"),
+        (["--listen", "70000"], "allowed: [ADDRESS:]PORT"),
+        (["--listen", "192.0.2.1:5205"], "cannot listen"),
+        (["::1"], "stands in brackets"),
+        (["user@host"], "HOST[:PORT]"),
+        (["host/path"], "HOST[:PORT]"),
+        ([":5205"], "HOST"),
+        (["host", "--duration", "1s"], "10 … 120 s"),
+        (["host", "--rate", "1bit"], "0.2 … 100 Mb/s"),
+    ],
+)
+def test_arguments_are_checked(arguments: list[str], told: str, cli: Cli) -> None:
+    refused = cli("probe", *arguments, keep_out=False)
+    assert refused.exit_code == 2
+    assert told in refused.output
+
+
+def test_every_packet_is_stamped_with_its_ecn_field() -> None:
+    packets = probe.packets(5e6, seconds=6.0)
+    some = slice(0, None, 20)
+    fewer = Packets(np.arange(len(packets.sent[some])) * 1e-4, *(
+        each[some] for each in (packets.size, packets.ecn, packets.flow)
+    ))  # fmt: skip
+    with listening() as port, Far(HOST, port) as far:
+        fates = far.send(fewer)
+    assert (fates.ecn == fewer.ecn).all()
+    assert not np.isnan(fates.sent).any()
+    assert (np.diff(fates.sent) >= 0).all()
+    delay = fates.arrived - fates.sent
+    assert float(np.median(delay) - delay.min()) < 0.01
+    assert fates.missed == 0
+
+
+def test_an_ipv6_path_is_probed() -> None:
+    try:
+        made = Listener("::1", 0)
+    except InputError:
+        pytest.skip("there is no IPv6 here")
+    end = threading.Event()
+
+    def serve() -> None:
+        while not end.is_set():
+            made.step(0.02)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        packets = probe.steady(1e6, 0.2)
+        with Far("::1", made.port) as far:
+            fates = far.send(Packets(packets.sent, packets.size, packets.ecn + 2, packets.flow))
+        assert (fates.ecn == 2).all()
+    finally:
+        end.set()
+        thread.join()
+        made.close()
+
+
+def test_no_bottleneck_is_found_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "MOST", 4e6)
+    with (
+        listening() as port,
+        Far(HOST, port) as far,
+        pytest.raises(InputError, match="no bottleneck of a steady rate below 4 Mb/s"),
+    ):
+        sender.find_rate(far)
+
+
+class Narrow:
+    """A path of a rate whose token bucket lets a burst pass at once, with room for 0.1 s."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self.rate, self.burst = rate, burst
+
+    def send(self, packets: Packets) -> Fates:
+        free, arrived = -self.burst * 8 / self.rate, []
+        for sent, size in zip(packets.sent.tolist(), packets.size.tolist(), strict=True):
+            free = max(free, sent - self.burst * 8 / self.rate)
+            if free - sent > 0.1:
+                arrived.append(np.nan)
+                continue
+            free += size * 8 / self.rate
+            arrived.append(max(sent, free) + 0.01)
+        return Fates(packets.sent, np.array(arrived), packets.ecn, 0)
+
+
+@pytest.mark.parametrize("burst", [0, 32_000])
+@pytest.mark.parametrize("rate", [0.3e6, 3.3e6, 80e6])
+def test_the_rate_is_found_behind_a_token_bucket(rate: float, burst: int) -> None:
+    found = sender.find_rate(Narrow(rate, burst))  # type: ignore[arg-type]
+    assert found == pytest.approx(rate, rel=0.05)
+
+
+def test_a_pause_of_the_host_does_not_hide_the_rate() -> None:
+    class Paused(Narrow):
+        trains = 0
+
+        def send(self, packets: Packets) -> Fates:
+            fates = super().send(packets)
+            self.trains += 1
+            if self.trains == 1:
+                fates.arrived[-len(packets.sent) // 4 :] += 0.2
+            return fates
+
+    found = sender.find_rate(Paused(5e6, 0))  # type: ignore[arg-type]
+    assert found == pytest.approx(5e6, rel=0.05)
+
+
+def test_skew_of_the_clocks_is_taken_out() -> None:
+    packets = probe.with_end(probe.packets(2e6))
+    fates = Narrow(2e6, 0).send(packets)
+    fast = Fates(fates.sent, 5 + fates.arrived * (1 + 1e-4), fates.ecn, 0)
+    plain, mended = sender.recording(packets, fates), sender.recording(packets, fast)
+    assert np.nanmax(np.abs(plain.arrived - mended.arrived)) < 2e-4
+    assert np.nanmin(mended.arrived - mended.sent) == 0.0
+
+
+def test_a_queue_that_grows_is_no_skew() -> None:
+    sent = np.arange(100.0)
+    assert clocks.skew(sent, 3 + 2e-4 * sent + (sent % 7)) == pytest.approx(2e-4)
+    assert clocks.skew(sent, 0.01 * sent) == 0.0
+    assert clocks.skew(sent[:1], sent[:1]) == 0.0
+
+
+def test_packets_that_could_not_be_sent_are_left_out() -> None:
+    packets = probe.packets(2e6)
+    fates = Narrow(2e6, 0).send(packets)
+    sent, arrived = fates.sent.copy(), fates.arrived.copy()
+    sent[1000:1010] = arrived[1000:1010] = np.nan
+    made = sender.recording(packets, Fates(sent, arrived, fates.ecn, 0))
+    assert len(made.sent) == len(packets.sent) - 10
+
+
+def test_a_sender_is_one_at_a_time_from_an_address() -> None:
+    with listening() as port, connected(port) as (_, _, verdict):
+        assert verdict is Verdict.GO
+        with connected(port) as (other, _, again):
+            assert again is Verdict.BUSY
+            assert not other.recv(1)
+        with pytest.raises(InputError, match="the listener is busy"):
+            Far(HOST, port)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        (0, 1000, 1000),
+        (wire.MOST_PACKETS + 1, 1000, 1000),
+        (1000, 10**9, 1000),
+        (1000, 1000, 10**18),
+        (2**32 - 1, 2**32 - 1, 2**64 - 1),
+    ],
+)
+def test_absurd_plans_are_refused(plan: tuple[int, int, int]) -> None:
+    with listening() as port:
+        with connected(port) as (link, _, _):
+            link.sendall(wire.PLAN.pack(*plan))
+            assert link.recv(1) == wire.VERDICT.pack(Verdict.TOO_MUCH)
+            assert not link.recv(1)
+        assert is_served(port)
+
+
+def test_a_session_has_a_last_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MOST_ROUNDS", 2)
+    packets = probe.steady(1e6, 0.1)
+    with listening() as port, Far(HOST, port) as far:
+        for _ in range(2):
+            far.send(packets)
+        with pytest.raises(InputError, match="refuses so many packets"):
+            far.send(packets)
+
+
+def test_a_silent_sender_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_IDLE_S", 0.2)
+    with listening() as port:
+        with connected(port) as (link, _, _):
+            assert not link.recv(1)
+        assert is_served(port)
+
+
+def test_datagrams_without_the_token_do_not_count() -> None:
+    with listening() as port, connected(port) as (link, token, _):
+        link.sendall(wire.PLAN.pack(10, 1000, 1000))
+        assert link.recv(1) == wire.VERDICT.pack(Verdict.GO)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            for data in (
+                wire.HEAD.pack(bytes(16), 1),
+                wire.HEAD.pack(token, 10),
+                wire.HEAD.pack(token, 3)[:-1],
+                wire.HEAD.pack(token, 2),
+                wire.HEAD.pack(token, 2),
+                b"",
+            ):
+                other.sendto(data, (HOST, port))
+        time.sleep(0.2)
+        link.sendall(wire.DONE)
+        size = wire.REPLY.size + 10 * 9
+        reply = link.recv(size, socket.MSG_WAITALL)
+        arrived = np.frombuffer(reply, ">i8", 10, wire.REPLY.size)
+        assert np.flatnonzero(arrived >= 0).tolist() == [2]
+
+
+STRANGE = st.one_of(
+    st.binary(max_size=200),
+    st.builds(
+        lambda plan, rest: wire.PLAN.pack(*plan) + rest,
+        st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)),
+        st.binary(max_size=50),
+    ),
+    st.builds(lambda rest: wire.PLAN.pack(100, 100, 100) + rest, st.binary(max_size=50)),
+)
+
+
+def test_bytes_of_strangers_end_nothing() -> None:
+    with listening() as port, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+
+        @given(STRANGE, st.binary(max_size=100), st.booleans())
+        def strange(told: bytes, datagram: bytes, reads: bool) -> None:
+            with served(port) as (link, token), suppress(OSError):
+                link.sendall(told)
+                other.sendto(datagram, (HOST, port))
+                other.sendto(token + datagram, (HOST, port))
+                if reads:
+                    link.settimeout(0.02)
+                    link.recv(100)
+
+        strange()
+        with served(port):
+            pass
+
+
+@contextmanager
+def answering(speak: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A host that is no listener: says what it wants to one connection."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def serve() -> None:
+            link, _ = server.accept()
+            with link:
+                link.settimeout(5)
+                with suppress(OSError):
+                    speak(link)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+HELLO = wire.HELLO.pack(wire.NAME, Verdict.GO, bytes(16))
+GO = wire.VERDICT.pack(Verdict.GO)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"", "closed the connection"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9, "no listener of this version"),
+        (HELLO, "closed the connection"),
+        (HELLO + b"\xff", "refuses so many packets"),
+        (HELLO + GO + wire.REPLY.pack(10**9, 0) + bytes(10**5), "makes no sense"),
+        (HELLO + GO + wire.REPLY.pack(10, 0) + bytes(79), "closed the connection"),
+        (HELLO + GO + wire.REPLY.pack(10, 0) + bytes(80) + b"\x04" * 10, "makes no sense"),
+    ],
+)
+def test_answers_of_strangers_are_refused(answer: bytes, told: str) -> None:
+    def speak(link: socket.socket) -> None:
+        link.sendall(answer)
+        link.shutdown(socket.SHUT_WR)
+        while link.recv(1000):
+            pass
+
+    def use(port: int) -> None:
+        with Far(HOST, port) as far:
+            far.send(probe.steady(1e6, 0.01))
+
+    with answering(speak) as port, pytest.raises(InputError, match=told):
+        use(port)
+
+
+def test_arrivals_without_sense_make_no_crash() -> None:
+    packets, draw = probe.steady(5e6, 1.5), random.Random(1)
+    count = len(packets.sent)
+    times = b"".join(draw.randrange(-(2**63), 2**63).to_bytes(8, "big", signed=True)
+                     for _ in range(count))  # fmt: skip
+    answer = HELLO + GO + wire.REPLY.pack(count, 0) + times + bytes(count)
+
+    def speak(link: socket.socket) -> None:
+        link.sendall(answer)
+        while link.recv(1000):
+            pass
+
+    with answering(speak) as port, Far(HOST, port) as far:
+        fates = far.send(packets)
+    assert np.isfinite(fates.arrived).sum() > 100
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="needs root and iproute2")
+def test_a_queue_between_namespaces_is_found(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    scripts = Path(__file__).parents[2] / "scripts"
+    gateway = programs.find("bluewater-gateway")
+    subprocess.run(
+        [sys.executable, scripts / "probe.py", gateway, "codel", "--record", "--folder", tmp_path],
+        check=True,
+    )
+    found = bluewater.identify(tmp_path / "codel.csv", progress=False)
+    assert found.families == ("codel",)
+    assert found.rate == pytest.approx(5e6 * 1400 / 1414, rel=0.005)
