@@ -5,11 +5,12 @@ Only the standard library is imported here: the kernel's first process reads thi
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from bluewater.kernel.settings import Flow, Setting, flow, schedule, splitmix
 else:
@@ -26,24 +27,32 @@ UDP, TCP, IPV6 = 17, 6, 41
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << n for n in range(8))
 
 
-def frames(setting: Setting) -> list[tuple[int, int, bytes]]:
+def frames(setting: Setting) -> Sequence[tuple[int, int, bytes]]:
     """The packets of a setting: when each comes, ns, its flow, and its frame."""
-    flows = [flow(text) for text in setting.flows.split()]
-    if setting.module == "sch_cake":
-        # Its own clock does not say which is first, a packet that comes or one that leaves: all
+    is_spread = setting.module == "sch_cake"
+    return _frames(setting.phases, setting.flows, setting.seed, is_spread=is_spread)
+
+
+@functools.lru_cache(maxsize=4)
+def _frames(
+    phases: str, flows: str, seed: int, *, is_spread: bool
+) -> Sequence[tuple[int, int, bytes]]:
+    of_each = [flow(text) for text in flows.split()]
+    if is_spread:
+        # CAKE's own clock does not say which is first, a packet that comes or one that leaves: all
         # leave at the grid's distance from an arrival, and no two arrivals are at the same place.
         lengths = (256, 512, 1024, 1280, 1280)
-        found = schedule(setting.phases, len(flows), setting.seed, lengths=lengths)
+        found = schedule(phases, len(of_each), seed, lengths=lengths)
         shifts = (n * 4051 % 8192 * 16 for n in range(len(found)))
         found = [
             (at + by, which, size) for by, (at, which, size) in zip(shifts, found, strict=True)
         ]
     else:
-        found = schedule(setting.phases, len(flows), setting.seed)
-    tcp = {n: _acknowledgements(setting.seed * 1000 + n) for n in range(len(flows))}
+        found = schedule(phases, len(of_each), seed)
+    tcp = {n: _acknowledgements(seed * 1000 + n) for n in range(len(of_each))}
     made = []
     for n, (at, which, length) in enumerate(found):
-        of = flows[which]
+        of = of_each[which]
         if of.kind.startswith("udp"):
             frame = datagram(of, which, n, length)
         elif of.kind.endswith("gso"):
@@ -51,7 +60,7 @@ def frames(setting: Setting) -> list[tuple[int, int, bytes]]:
         else:
             frame = segment(of, which, n, next(tcp[which]))
         made.append((at, which, frame))
-    return made
+    return tuple(made)
 
 
 def packets(setting: Setting) -> list[tuple[int, int, int]]:
