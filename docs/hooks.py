@@ -456,6 +456,7 @@ _COMPARED = {
     "#cake-of-linux": ("CAKE of",),
     "#tcp-of-linux": ("TCP of",),
     "#bbr-of-linux": ("BBR of",),
+    "#dctcp-of-linux": ("DCTCP of",),
     "#prague-of-its-authors": ("Prague of",),
     "#a-testbed-of-linux-hosts": (_TESTBED,),
 }

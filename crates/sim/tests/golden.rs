@@ -27,10 +27,10 @@ const GOLDEN: [(&str, &str); 21] = [
     ("tfrc", "4d67e7791d3dc32d"),
     ("web", "70d0da6985f4447e"),
     ("chain", "28b027f94010e734"),
-    ("modern-fair", "7bd13a23738cde9e"),
-    ("l4s", "8fd53340e5aa8da0"),
+    ("modern-fair", "ffc42cffc070420e"),
+    ("l4s", "ddf88e875541fe7e"),
     ("pie-ledbat", "7e6a0e990bdf4c4a"),
-    ("cake-codel", "f4e1c20cb9ce2903"),
+    ("cake-codel", "053b9ba16da38021"),
     ("fat-tree", "99d81313e258e383"),
     ("leaf-spine-packet", "a5de3a276761fc2d"),
 ];

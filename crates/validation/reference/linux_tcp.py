@@ -8,6 +8,7 @@ differs, as one of another seed does; from what is not known.
 
     linux_tcp.py [--seeds 3] [--only TEXT] > linux_tcp.csv
     linux_tcp.py --bbr [--seeds 3] [--only TEXT] > linux_bbr.csv
+    linux_tcp.py --dctcp --kernel PROGRAM [--seeds 3] [--only TEXT] > linux_dctcp.csv
     linux_tcp.py --json SETTING [--kernel PROGRAM]
 
 A setting of your own may have `sysctl`, names below net.ipv4 and values, for both ends.
@@ -77,9 +78,13 @@ def build_network(s):
         "tc",
         f"""qdisc add dev m1 root handle 1: htb default 1
         class add dev m1 parent 1: classid 1:1 htb rate {s["rate_mbps"]}mbit burst {s["burst"]}b cburst {s["burst"]}b
-        qdisc add dev m1 parent 1:1 handle 10: {s["qdisc"]}
         qdisc add dev m0 root netem delay {s["rtt_ms"]}ms limit 1000000""",
     )
+    name, *words = s["qdisc"].split()
+    if name == "dualpi2":
+        kernel.qdisc("m1", 0x10001, 0x100000, name, list(kernel.dualpi2(words)))
+    else:
+        kernel.batch("tc", f"qdisc add dev m1 parent 1:1 handle 10: {s['qdisc']}")
     kernel.write("ip_forward", 1)
     kernel.whole_segments(["m0", "m1"])
 
@@ -179,7 +184,8 @@ def send_datagrams(s):
 
 
 def backlog(netlink, index):
-    """Bytes and packets in the queue disciplines of an interface, by their handles (RTM_GETQDISC)."""
+    """Bytes and packets in the queue disciplines of an interface, and what else they tell of themselves, by
+    their handles (RTM_GETQDISC)."""
     netlink.send(struct.pack("=IHHIIBxxxiIII", 36, 38, 0x301, 1, 0, 0, 0, 0, 0, 0))
     found = {}
     while True:
@@ -194,12 +200,15 @@ def backlog(netlink, index):
                 size, attribute = struct.unpack_from("=HH", answer, at)
                 if attribute == 7:  # TCA_STATS2
                     inner = at + 4
+                    own, octets, packets = b"", 0, 0
                     while inner < at + size:
                         s, a = struct.unpack_from("=HH", answer, inner)
                         if a == 3:  # TCA_STATS_QUEUE
                             packets, octets = struct.unpack_from("=II", answer, inner + 4)
-                            found[handle >> 16] = (octets, packets)
+                        if a == 4:  # TCA_STATS_APP
+                            own = answer[inner + 4 : inner + s]
                         inner += (s + 3) & ~3
+                    found[handle >> 16] = (octets, packets, own)
                 at += (size + 3) & ~3
             answer = answer[length:]
 
@@ -213,8 +222,12 @@ def counters(s, receiver, sender, *_):
     found = {
         "sent": number(r"Sent \d+ bytes (\d+) pkt"),
         "drops": number(r"dropped (\d+),"),
-        "marks": number(r"(?:\bmarked|ecn_mark) (\d+)"),
+        "marks": number(r"(?:\bmarked|ecn_mark|ce_mark) (\d+)"),
     }
+    if s["qdisc"].startswith("dualpi2"):  # of which `tc` knows nothing
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
+            own = backlog(netlink, socket.if_nametoindex("m1"))[0x10][2]
+        found["marks"] = struct.unpack_from("=7I", own)[6]  # tc_dualpi2_xstats
     for pid, file, table, name, column in [
         (sender, "snmp", "Tcp", "RetransSegs", "retransmits"),
         (sender, "netstat", "TcpExt", "TCPTimeouts", "timeouts"),
@@ -268,8 +281,7 @@ def queued(s, end):
 
 def measure(s):
     build_network(s)
-    if Path("/sys/module/draws").exists():
-        kernel.draws(s["seed"])
+    kernel.draws(s["seed"])
     delivered = memoryview(mmap.mmap(-1, 1 << 16)).cast("Q")
     started = begun(s, delivered)
 
@@ -286,11 +298,11 @@ def measure(s):
     span = s["seconds"] - s["warmup_s"]
     each = [(b - a) * 8e-6 / span for a, b in zip(had, has)]
     flows = each[1 : s["flows"] + 1]
-    delays = sorted(octets * 8e3 / (s["rate_mbps"] * 1e6) for octets, _ in samples)
+    delays = sorted(octets * 8e3 / (s["rate_mbps"] * 1e6) for octets, _, _ in samples)
     s["tcp_mbps"] = round(sum(flows), 4)
     s["first_mbps"] = round(sum(flows[:: len(s["cc"].split("+"))]), 4)
-    s["queue_packets"] = round(sum(packets for _, packets in samples) / len(samples), 3)
-    s["queue_bytes"] = round(sum(octets for octets, _ in samples) / len(samples), 1)
+    s["queue_packets"] = round(sum(packets for _, packets, _ in samples) / len(samples), 3)
+    s["queue_bytes"] = round(sum(octets for octets, _, _ in samples) / len(samples), 1)
     s["delay_p50_ms"] = round(delays[len(delays) // 2], 2)
     s["delay_p95_ms"] = round(delays[len(delays) * 95 // 100], 2)
     squares = sum(f * f for f in flows)
@@ -357,6 +369,18 @@ def settings():
             "name": name, "rate_mbps": rate, "rtt_ms": rtt, "flows": flows, "cc": cc, "ecn": len(ecn),
             "udp_mbps": 0, "seconds": seconds, "warmup_s": min(10, seconds / 3),
         }  # fmt: skip
+    # A deep buffer, of sixty times what the path holds, and shallow ones, in which bursts matter.
+    for cc in ["cubic", "reno"]:
+        yield {
+            "name": "pfifo", "rate_mbps": 10, "rtt_ms": 20, "flows": 1, "cc": cc, "ecn": 0,
+            "limit": 1000, "seconds": 120, "warmup_s": 30,
+        }  # fmt: skip
+    for flows in [1, 4]:
+        for limit in [41, 83, 165]:
+            yield {
+                "name": "pfifo", "rate_mbps": 100, "rtt_ms": 10, "flows": flows, "cc": "cubic", "ecn": 0,
+                "limit": limit, "seconds": 20, "warmup_s": 5,
+            }  # fmt: skip
     for udp in [5, 20]:
         for name, seconds, warmup in [
             ("pie", 15, 2), ("red", 15, 2), ("choke", 15, 2), ("pie", 20, 0), ("red", 20, 0), ("choke", 20, 0),
@@ -382,6 +406,24 @@ def bbr_settings():
         }  # fmt: skip
 
 
+def dctcp_settings():
+    """DCTCP above a step, in DualPI2, and there beside CUBIC without ECN."""
+    step = "codel limit 1000 target 400ms interval 400ms ecn ce_threshold 1ms"
+    dual = "dualpi2 any_ect limit 1000"
+    longer = "dualpi2 any_ect min_qlen_step 2 limit 1000"
+    fast, slow = {"seconds": 20, "warmup_s": 5}, {"seconds": 120, "warmup_s": 20}
+    for rate, rtt, flows, cc, times, qdiscs in [
+        (100, 10, 10, "dctcp", fast, [step, dual]), (100, 10, 20, "dctcp", fast, [step, dual]),
+        (100, 10, 20, "dctcp+cubic", fast, [dual]),
+        (10, 20, 2, "dctcp+cubic", slow, [dual, longer]), (10, 80, 2, "dctcp+cubic", slow, [dual, longer]),
+    ]:  # fmt: skip
+        for qdisc in qdiscs:
+            yield {
+                "qdisc": qdisc, "limit": 1000, "rate_mbps": rate, "rtt_ms": rtt, "flows": flows, "cc": cc,
+                "ecn": 0, **times,
+            }  # fmt: skip
+
+
 def complete(s):
     s = {"seconds": 40, "warmup_s": 10, "udp_mbps": 0, "burst": 1, **s}
     # pfifo holds what the path holds; 20 packets at least.
@@ -397,10 +439,11 @@ def outside():
     options.add_argument("--first", type=int, default=1, help="the first seed")
     options.add_argument("--only", default="", help="settings whose description contains this")
     options.add_argument("--bbr", action="store_true", help="the settings with BBR")
+    options.add_argument("--dctcp", action="store_true", help="the settings with DCTCP")
     options.add_argument("--json", help="one setting of your own instead")
-    options.add_argument("--kernel", help="one that linux_build.sh built")
+    options.add_argument("--kernel", default=kernel.DEBIAN, help="one that linux_build.sh built")
     options = options.parse_args()
-    wanted = bbr_settings() if options.bbr else settings()
+    wanted = bbr_settings() if options.bbr else dctcp_settings() if options.dctcp else settings()
     wanted = [json.loads(options.json)] if options.json else wanted
     wanted = [s for s in map(complete, wanted) if options.only in " ".join(map(str, s.values()))]
     columns = COLUMNS + ["first_mbps"] * any("+" in s["cc"] or options.bbr for s in wanted)

@@ -10,6 +10,7 @@ pub mod linux;
 pub mod linux_accecn;
 pub mod linux_bbr;
 pub mod linux_cake;
+pub mod linux_dctcp;
 pub mod linux_packets;
 pub mod ns2;
 pub mod ns2_steps;

@@ -222,6 +222,13 @@ ecn = {}
     )
 }
 
+/// What a buffer holds, if not what the path does.
+fn buffer(row: &Row) -> String {
+    let path = (row.number("rate_mbps") * row.number("rtt_ms") / 8.0 / 1.514).round().max(20.0);
+    let limit = row.number("limit");
+    if limit == path { String::new() } else { format!(" of {limit} packets") }
+}
+
 /// How a row is called.
 fn setting(row: &Row) -> String {
     let ecn = if row.text("ecn") == "1" { ", ECN" } else { "" };
@@ -230,8 +237,9 @@ fn setting(row: &Row) -> String {
         if udp == "0" { String::new() } else { format!(" beside {udp} Mb/s of datagrams") };
     let whole = if row.text("warmup_s") == "0" { ", from the start" } else { "" };
     format!(
-        "{}, {} Mb/s, {} ms, {} {}{ecn}{beside}{whole}",
+        "{}{}, {} Mb/s, {} ms, {} {}{ecn}{beside}{whole}",
         row.text("qdisc").split(' ').next().unwrap_or_default(),
+        buffer(row),
         row.text("rate_mbps"),
         row.text("rtt_ms"),
         row.text("flows"),

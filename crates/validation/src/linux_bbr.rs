@@ -15,26 +15,24 @@ const ROWS: &str = include_str!("../reference/linux_bbr.csv");
 /// Seeds over which ours are averaged.
 const SEEDS: u64 = 20;
 
-fn scenario(row: &Row, seed: u64) -> String {
+/// The flows of a row through a `queue`.
+pub(crate) fn scenario(row: &Row, queue: &str, seed: u64) -> String {
     let rate = row.number("rate_mbps");
     let ns = |bytes: f64| bytes * 8e3 / rate;
     let delay = (row.number("rtt_ms") * 1e6 - ns(SEGMENT) - ns(ACK)) / 2.0;
     let controls: Vec<&str> = row.text("cc").split('+').collect();
-    let each = row.number("flows") as usize / controls.len();
+    let each = first(row);
     let groups: String = controls
         .iter()
         .map(|cc| {
             let transport = if *cc == "bbr" { "bbr1" } else { cc };
+            let ecn = *cc == "dctcp";
             format!(
                 "[[traffic]]\nflows = {each}\ntransport = \"{transport}\"\npreset = \"linux\"\n\
-                 start = \"0s..1s\"\npacket = \"{SEGMENT}B\"\n"
+                 start = \"0s..1s\"\npacket = \"{SEGMENT}B\"\necn = {ecn}\n"
             )
         })
         .collect();
-    let queue = match lost(row) {
-        Some(percent) => format!("aqm = \"bernoulli\"\nparams = {{ p = {} }}", percent / 100.0),
-        None => "aqm = \"droptail\"".into(),
-    };
     format!(
         "seed = {seed}\nduration = \"{}s\"\nwarmup = \"{}s\"\n\
          network = {{ preset = \"dumbbell\", rate = \"{rate}mbit\", delay = \"{delay:.0}ns\", \
@@ -44,6 +42,13 @@ fn scenario(row: &Row, seed: u64) -> String {
         row.number("warmup_s"),
         row.text("limit"),
     )
+}
+
+fn queue(row: &Row) -> String {
+    match lost(row) {
+        Some(percent) => format!("aqm = \"bernoulli\"\nparams = {{ p = {} }}", percent / 100.0),
+        None => "aqm = \"droptail\"".into(),
+    }
 }
 
 /// Percent that are lost at random.
@@ -62,35 +67,48 @@ pub fn settings() -> Vec<Setting> {
     each(by_setting(Row::all(ROWS), |a, b| setting(a) == setting(b)), |rows| compare(rows))
 }
 
-fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
-    let mut cases = Vec::new();
-    let row = &rows[0];
-    let flows = row.number("flows") as usize;
-    let first = if row.text("cc").contains('+') { 1 } else { flows };
-    let mut measured: [Vec<f64>; 4] = Default::default();
+/// How many flows have the first congestion control.
+pub(crate) fn first(row: &Row) -> usize {
+    row.number("flows") as usize / row.text("cc").split('+').count()
+}
+
+/// Of the flows through a `queue`, seed by seed: all goodput and that of the first congestion control, in Mb/s, packets
+/// that wait, drops and marks.
+pub(crate) fn measure(row: &Row, queue: &str) -> Result<[Vec<f64>; 5], ScenarioError> {
+    let mut measured: [Vec<f64>; 5] = Default::default();
     for seed in 1..=SEEDS {
-        let o = crate::run(&scenario(row, seed))?;
+        let o = crate::run(&scenario(row, queue, seed))?;
         let number = |name: &str| o.summary.number(name, 0).unwrap_or(f64::NAN);
         let goodput = o.flows.real("goodput_bps");
         let sum = |of: &[Option<f64>]| of.iter().flatten().sum::<f64>() / 1e6;
         let each = [
             sum(goodput) * PAYLOAD / SEGMENT,
-            sum(&goodput[..first]) * PAYLOAD / SEGMENT,
+            sum(&goodput[..first(row)]) * PAYLOAD / SEGMENT,
             number("queue_mean_packets"),
             number("drops"),
+            number("marks"),
         ];
         measured.iter_mut().zip(each).for_each(|(m, e)| m.push(e));
     }
+    Ok(measured)
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    let row = &rows[0];
+    let alone = !row.text("cc").contains('+');
     let quantities = [
         ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
         ("BBR's goodput, Mb/s", "first_mbps", Allowed::Absolute(2.0)),
         ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
         ("drops", "drops", Allowed::Factor(1.25, 5.0)),
     ];
-    for ((quantity, column, allowed), measured) in quantities.into_iter().zip(measured) {
+    for ((quantity, column, allowed), measured) in
+        quantities.into_iter().zip(measure(row, &queue(row))?)
+    {
         let expected = median(rows.iter().map(|row| row.number(column)).collect());
         let measured = median(measured);
-        let again = column == "first_mbps" && first == flows;
+        let again = column == "first_mbps" && alone;
         let random = lost(row).is_some() && column != "tcp_mbps"; // the losses are no result
         if again || random || (expected == 0.0 && measured == 0.0) {
             continue;

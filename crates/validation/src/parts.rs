@@ -7,7 +7,7 @@ use sim::ScenarioError;
 
 use crate::{
     Case, Setting, dctcp_response, delayed_ack_response, each, linux, linux_accecn, linux_bbr,
-    linux_cake, ns2, ns2_steps, prague, queues, red_pd, tcp_response, testbed,
+    linux_cake, linux_dctcp, ns2, ns2_steps, prague, queues, red_pd, tcp_response, testbed,
 };
 
 /// The name of a part of the comparison, and what gives its settings.
@@ -32,6 +32,7 @@ pub const PARTS: [Part; 5] = [
             linux::settings,
             linux::tcp_settings,
             linux_bbr::settings,
+            linux_dctcp::settings,
             linux_accecn::settings,
             linux_cake::settings,
         ];

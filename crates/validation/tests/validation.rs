@@ -47,7 +47,7 @@ fn the_table_is_read_as_it_is_written() {
 /// Of ns-2: the link's use where all connections swing together, and a loss of sources that pause; and one of the steps,
 /// by 0.016 of the link where 0.015 is allowed. Of Prague's program: of one flow the length of a train of marks is nobody's
 /// else.
-const APART: [(&str, &str); 10] = [
+const APART: [(&str, &str); 15] = [
     ("std RED 0.002 N = 400, 100 packets, ftp, 8 seeds", "utilisation"),
     ("std_pre RED 0.002 N = 400, 100 packets, ftp, 5 seeds", "utilisation"),
     ("noecnto_pre RED 0.0002 N = 1000, 600 packets, pareto, 3 seeds", "loss"),
@@ -63,6 +63,11 @@ const APART: [(&str, &str); 10] = [
         "choke, 10 Mb/s, 20 ms, 4 cubic, ECN beside 20 Mb/s of datagrams, from the start",
         "delay in the queue, 95 %, ms",
     ),
+    ("pfifo of 41 packets, 100 Mb/s, 10 ms, 1 cubic", "packets waiting, mean"),
+    ("pfifo of 41 packets, 100 Mb/s, 10 ms, 1 cubic", "drops"),
+    ("pfifo, 100 Mb/s, 10 ms, 1 cubic", "drops"),
+    ("20 dctcp, 100 Mb/s, 10 ms, step of 1 ms", "TCP's goodput, Mb/s"),
+    ("20 dctcp, 100 Mb/s, 10 ms, dualpi2", "TCP's goodput, Mb/s"),
     ("prague:40; of prague:40, step:1", "share of marks"),
 ];
 

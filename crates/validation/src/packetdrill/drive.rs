@@ -142,9 +142,6 @@ impl Host {
                 // One segment, with one answer.
                 let mut at_once = false;
                 for seq in *first..*end {
-                    if self.o.acks.quick && (seq == 0 || *ce && !self.receiver.echoes()) {
-                        self.receiver.hurry(if *ce { 2 } else { 16 });
-                    }
                     let when = self.receiver.on_watched_data(seq, *ce, false, &self.o);
                     at_once |= when == AckWhen::Now;
                 }

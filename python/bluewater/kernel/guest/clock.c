@@ -1,5 +1,6 @@
 /* Stands before the C library of the kernel's process: random numbers from the seed, and a clock that
-   goes on by a nanosecond a look, and otherwise only while the kernel waits: then to its next timer. */
+   goes on by a nanosecond a look, and otherwise only while the kernel waits: then to its next timer. And
+   registers of processors with more of them than the kernel knows. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,8 +10,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/time.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,4 +112,26 @@ int open64(const char *path, int flags, ...)
 		return errno = ENOENT, -1;
 	int (*reached)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
 	return reached(path, flags, mode);
+}
+
+/* Old kernels have room for some 2.7 kB of a process's registers, and the host takes all or nothing. What they do
+   not know stays as it is. */
+long ptrace(enum __ptrace_request request, ...)
+{
+	static char all[1 << 16];
+	va_list rest;
+	va_start(rest, request);
+	pid_t pid = va_arg(rest, pid_t);
+	void *addr = va_arg(rest, void *), *data = va_arg(rest, void *);
+	va_end(rest);
+	long (*reached)(enum __ptrace_request, ...) = dlsym(RTLD_NEXT, "ptrace");
+	long result = reached(request, pid, addr, data);
+	if (result < 0 && errno == EFAULT && request == PTRACE_SETREGSET) {
+		struct iovec *some = data, whole = {all, sizeof(all)};
+		if (reached(PTRACE_GETREGSET, pid, addr, &whole) || whole.iov_len < some->iov_len)
+			return errno = EFAULT, -1;
+		memcpy(all, some->iov_base, some->iov_len);
+		result = reached(PTRACE_SETREGSET, pid, addr, &whole);
+	}
+	return result;
 }

@@ -15,10 +15,6 @@ use crate::packet::{Packet, Payload, SHORTEST_PACKET};
 use crate::transport::{After, Connections, EndPoints, FlowReport, FlowSetup, Port};
 use crate::watch::{Look, Values};
 
-/// How many packets are acknowledged at once as a connection begins, and after a mark (Linux).
-const QUICK_AT_START: u8 = 16;
-const QUICK_AFTER_MARK: u8 = 2;
-
 /// Parts that a receiver which divides acknowledgements tells of before a packet.
 const PARTS: u32 = 10;
 
@@ -69,22 +65,13 @@ impl EndPoints for Ends {
             Payload::Data { cwr, tick } => {
                 let ce = packet.ecn == Ecn::Ce;
                 let when = if o.acks.look_closer {
-                    let mut answered = cwr;
-                    if o.ecn.echo == Echo::Exact {
-                        answered = true;
-                        if receiver.owes_other_echo(ce) {
-                            answer(receiver, port, o);
-                        }
-                    }
-                    // An answer ends the echo, so that a mark beside it is a first one again.
-                    let echoes = receiver.echoes() && !(cwr && o.ecn.echo == Echo::UntilAnswered);
-                    if o.acks.quick && (packet.seq == 0 || ce && !echoes) {
-                        receiver.hurry(if ce { QUICK_AFTER_MARK } else { QUICK_AT_START });
+                    if o.ecn.echo == Echo::Exact && receiver.owes_other_echo(ce) {
+                        answer(receiver, port, o);
                     }
                     if o.recovery.timestamps {
                         receiver.on_timestamp(packet.seq, tick);
                     }
-                    receiver.on_watched_data(packet.seq, ce, answered, o)
+                    receiver.on_watched_data(packet.seq, ce, cwr, o)
                 } else {
                     receiver.on_data(packet.seq, ce, cwr, o.acks.delay > 0)
                 };

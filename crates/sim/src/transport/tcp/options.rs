@@ -222,7 +222,7 @@ pub struct Bursts {
 pub struct Acks {
     /// Delay of acknowledgements in ns; 0 acknowledges each packet.
     pub delay: u64,
-    /// They are not delayed at the start and after a mark.
+    /// Some are not delayed: at the start, after a first mark and for CWR.
     pub quick: bool,
     /// The receiver looks at more of a packet than its number and its mark. Only then is it asked what: for RACK,
     /// `quick`, an echo that is not [`Echo::UntilAnswered`], or a receiver that cheats.

@@ -10,6 +10,10 @@ use crate::packet::{DUPLICATE, Packet, Payload, SACK_BLOCKS, SHORTEST_PACKET, Sa
 /// AccECN's counters begin with it (RFC 9768 §3.2).
 pub(super) const FIRST_COUNT: u8 = 5;
 
+/// How many acknowledgements are not delayed as a connection begins, and from a first mark on (Linux).
+const QUICK_AT_START: u8 = 16;
+const QUICK_FROM_MARK: u8 = 2;
+
 /// Of a longer block only the new part is reported, because the rest was before; in packets.
 const LONGEST_BLOCK: u32 = u16::MAX as u32;
 
@@ -30,7 +34,7 @@ pub struct Receiver {
     tick: u32,
     /// Packets in order that are not acknowledged yet.
     unacknowledged: u8,
-    /// Packets that are acknowledged at once though acknowledgements are delayed.
+    /// The next acknowledgements that are not delayed, however few packets they are for.
     quick: u8,
     /// What came last had come before.
     duplicate: bool,
@@ -54,11 +58,6 @@ impl Receiver {
         let mut beyond = std::mem::take(&mut self.beyond);
         beyond.restart();
         *self = Self { beyond, ..Self::default() };
-    }
-
-    /// The next packets up to `most` are acknowledged at once.
-    pub fn hurry(&mut self, most: u8) {
-        self.quick = self.quick.max(most);
     }
 
     /// Whether a mark is news: no echo is under way.
@@ -111,27 +110,42 @@ impl Receiver {
         self.unacknowledged += 1;
         // RFC 5681 §4.2: at least every second segment, and at once when a gap is filled. A change of the
         // echo is reported at once, too.
-        if filled || news || self.unacknowledged >= 2 {
-            AckWhen::Now
-        } else if self.quick > 0 {
-            self.quick -= 1;
+        if filled || news || self.unacknowledged >= 2 || self.quick > 0 {
             AckWhen::Now
         } else {
             AckWhen::Later
         }
     }
 
-    /// A segment arrives where acknowledgements tell of it by more than their number.
+    /// A segment arrives where acknowledgements tell of it by more than their number; with `cwr` its sender has
+    /// reduced the window.
     #[inline(never)]
-    pub fn on_watched_data(&mut self, seq: u32, ce: bool, reduced: bool, o: &Options) -> AckWhen {
+    pub fn on_watched_data(&mut self, seq: u32, ce: bool, cwr: bool, o: &Options) -> AckWhen {
         let delayed_ack = o.acks.delay > 0;
-        if o.acks.plain {
-            return self.on_data(seq, ce, reduced, delayed_ack);
+        let reduced = cwr || o.ecn.echo == Echo::Exact;
+        let quick = o.acks.quick;
+        if quick && seq == 0 {
+            self.quick = QUICK_AT_START;
         }
-        if o.acks.conduct != Conduct::Honest {
-            return self.on_cheated_data(seq, ce, reduced, o);
+        // An answer ends the echo, so that a mark beside it is a first one again.
+        let first_mark = ce && (cwr || !self.echoes());
+        if quick && first_mark && o.ecn.echo == Echo::UntilAnswered {
+            self.quick = self.quick.max(QUICK_FROM_MARK);
         }
-        self.on_counted_data(seq, ce, o)
+        let when = if o.acks.plain {
+            self.on_data(seq, ce, reduced, delayed_ack)
+        } else if o.acks.conduct != Conduct::Honest {
+            self.on_cheated_data(seq, ce, reduced, o)
+        } else {
+            self.on_counted_data(seq, ce, o)
+        };
+        // The window behind CWR, which AccECN has not, may be a packet (Linux).
+        let hurries = quick && delayed_ack && cwr && o.ecn.echo != Echo::Counted;
+        if when == AckWhen::Later && !hurries {
+            return AckWhen::Later;
+        }
+        self.quick = self.quick.saturating_sub(1);
+        AckWhen::Now
     }
 
     /// A segment arrives at a receiver that cheats.
@@ -349,19 +363,6 @@ mod tests {
         assert!(!r.owes_ack());
         assert_eq!(r.on_data(3, false, false, true), AckWhen::Now, "out of order");
         assert_eq!(r.on_data(2, false, false, true), AckWhen::Now, "fills the gap");
-    }
-
-    #[test]
-    fn some_packets_are_acknowledged_at_once_all_the_same() {
-        let mut r = Receiver::default();
-        r.hurry(2);
-        r.hurry(1);
-        for (seq, when) in [(0, AckWhen::Now), (1, AckWhen::Now), (2, AckWhen::Later)] {
-            assert_eq!(r.on_data(seq, false, false, true), when, "{seq}");
-            if when == AckWhen::Now {
-                acknowledgement(&mut r);
-            }
-        }
     }
 
     #[test]

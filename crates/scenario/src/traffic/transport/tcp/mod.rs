@@ -218,8 +218,9 @@ pub struct Tcp {
     /// and HyStart++, RFC 9406, have a limit L). Not for `bbr`, `bbr1` and a controller of your own.
     #[serde(default)]
     pub count_packets: bool,
-    /// Even with delayed acknowledgements, the first 16 packets and two after a mark are acknowledged at
-    /// once, and with `accecn` also the first packet without a mark (Linux).
+    /// Even with delayed acknowledgements, the first 16 packets and those with CWR are acknowledged at once, as
+    /// are a first mark and the packet behind it where echoes are repeated, and with `accecn` the first packet
+    /// without a mark (Linux).
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows

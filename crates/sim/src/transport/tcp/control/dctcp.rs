@@ -1,6 +1,6 @@
 //! Data Center TCP (RFC 8257), with the numbers of its text or, where reductions leave whole packets,
-//! with Linux's: α has ten bits, and of a reduction the whole packets count, so that below a packet
-//! there is none.
+//! with Linux's: α has ten bits, of a reduction the whole packets count, so that below a packet there is
+//! none, and an observation ends once all that was under way is acknowledged, not a packet later.
 
 use super::{AckInfo, CongestionControl};
 use crate::transport::tcp::Options;
@@ -45,7 +45,8 @@ impl CongestionControl for Dctcp {
     fn on_ack(&mut self, &AckInfo { acked, marked, ack, end, .. }: &AckInfo) {
         self.acked += acked;
         self.marked += marked;
-        if ack > self.window_end && self.acked > 0 {
+        let ends = ack > self.window_end || self.whole && ack == self.window_end;
+        if ends && self.acked > 0 {
             self.alpha = if self.whole { self.whole_alpha() } else { self.next_alpha() };
             (self.acked, self.marked, self.window_end) = (0, 0, end);
         }
@@ -123,10 +124,23 @@ mod tests {
         let mut some = at(50);
         assert!((16.0..=31.0).contains(&(some.alpha * 1024.0)), "{}", some.alpha);
         assert!(some.after_echo(100.0, 0).unwrap() >= 99.0);
-        assert_eq!(
-            at(2).after_echo(100.0, 0),
-            Some(76.0),
-            "half marked: α = 511/1024, 24.9 are 24"
-        );
+        assert_eq!(at(2).after_echo(100.0, 0), Some(75.0), "half marked: α = 512/1024");
+        assert_eq!(at(3).after_echo(100.0, 0), Some(83.0), "a third: α = 351/1024, 17.1 are 17");
+    }
+
+    /// Where all that was under way is acknowledged Linux's observation ends; that of RFC 8257 §3.3, step 3, with
+    /// what was sent behind it.
+    #[test]
+    fn an_observation_of_linux_ends_with_the_window() {
+        for (whole, after) in [(true, 4), (false, 5)] {
+            let mut dctcp = Dctcp { whole, ..Dctcp::default() };
+            dctcp.on_ack(&one(1, false, 3));
+            let first = dctcp.alpha;
+            let ends = (2..).find(|&n| {
+                dctcp.on_ack(&one(n, false, 3));
+                dctcp.alpha < first
+            });
+            assert_eq!(ends, Some(after), "{whole}");
+        }
     }
 }

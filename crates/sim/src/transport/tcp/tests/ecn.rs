@@ -332,3 +332,65 @@ fn the_first_of_several_marks_is_told_at_once() {
     }
     assert_eq!(told, [(1, 6), (3, 0), (5, 1)]);
 }
+
+/// What of packets marked as in `marks`, those of `cwr` with CWR, is acknowledged at once, of a receiver that does as
+/// Linux, once the first packets are over.
+fn quick(echo: Echo, marks: &[bool], cwr: &[usize]) -> Vec<usize> {
+    let o = options(Variant::Sack).with(|o| {
+        o.ecn.echo = echo;
+        (o.acks.delay, o.acks.quick, o.acks.look_closer) = (40 * MS, true, true);
+        o.acks.plain = echo != Echo::Counted;
+    });
+    let (mut r, mut ack) = (Receiver::default(), Packet::default());
+    let mut at_once = |seq, ce, cwr| {
+        let when = r.on_watched_data(seq, ce, cwr, &o);
+        if when == AckWhen::Now {
+            r.acknowledge(true, &mut ack);
+        }
+        when == AckWhen::Now
+    };
+    let first = (0..18).filter(|&seq| at_once(seq, false, false)).count() as u32;
+    assert_eq!(first, 17, "sixteen at the start, then every second one");
+    let marks = marks.iter().enumerate();
+    marks.filter(|&(n, &ce)| at_once(18 + n as u32, ce, cwr.contains(&n))).map(|(n, _)| n).collect()
+}
+
+/// Linux acknowledges a first mark and the packet behind it at once only where echoes last until they are answered (RFC
+/// 3168). A receiver of DCTCP or AccECN tells of the change, and delays acknowledgements as before.
+#[test]
+fn marks_hurry_only_echoes_that_last() {
+    let marks = [false, false, true, true, true, true, true, true];
+    assert_eq!(quick(Echo::UntilAnswered, &marks, &[]), [1, 2, 3, 5, 7]);
+    assert_eq!(quick(Echo::Exact, &marks, &[]), [1, 2, 4, 6]);
+    assert_eq!(quick(Echo::Counted, &marks, &[]), [1, 2, 4, 6]);
+}
+
+/// Linux acknowledges what carries CWR at once, since the window behind it may be a packet.
+#[test]
+fn what_tells_of_a_reduction_is_acknowledged_at_once() {
+    for echo in [Echo::UntilAnswered, Echo::Exact] {
+        assert_eq!(quick(echo, &[false; 5], &[2]), [1, 2, 4], "{echo:?}");
+    }
+}
+
+/// A window of three goes down to two. Linux sends a packet for the first acknowledgement all the same, and none for the
+/// second.
+#[test]
+fn a_reduction_of_linux_begins_with_a_packet() {
+    for (whole, sent) in [(true, [1, 0, 1]), (false, [0, 1, 1])] {
+        let mut p = Path::new(with_rack().with(|o| {
+            (o.window.initial, o.window.whole_packets) = (3.0, whole);
+        }));
+        let packets = p.send_all();
+        let acks = p.receive(&packets, &[], &[0]);
+        p.now += RTT;
+        let found: Vec<usize> = acks
+            .iter()
+            .map(|ack| {
+                p.sender.on_ack(p.now, ack, &p.o);
+                p.send_all().len()
+            })
+            .collect();
+        assert_eq!(found, sent, "{whole}");
+    }
+}

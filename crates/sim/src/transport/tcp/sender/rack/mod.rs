@@ -348,9 +348,9 @@ impl Rack {
                 self.follow_model(core, now, newly, (marks, marked), o);
             }
             // What brings nothing new lets nothing out: with nothing under way that would be a window of none.
-            State::Reducing if newly > 0 => self.reduce(core, acked, newly),
+            State::Reducing if newly > 0 => self.reduce(core, acked, newly, o),
             State::Recovery if newly > 0 || state_before != State::Recovery => {
-                self.reduce(core, acked, newly);
+                self.reduce(core, acked, newly, o);
             }
             _ if newly > 0 && used && in_order && !echo => core.grow(now, newly, o),
             // Prague: the others of what is acknowledged with a mark.

@@ -169,7 +169,7 @@ impl Rack {
     }
 
     /// RFC 9937 §6.2, with slow start bounded by what arrived while nothing more is lost.
-    pub(super) fn reduce(&mut self, core: &mut Core, acked: u32, newly: u32) {
+    pub(super) fn reduce(&mut self, core: &mut Core, acked: u32, newly: u32, o: &Options) {
         if self.at_once {
             return;
         }
@@ -186,8 +186,9 @@ impl Rack {
             let safe = u32::from(acked > 0 && !more);
             (least - pipe).min(delivered.saturating_sub(*out).max(newly) + safe)
         };
-        let repairs = core.state == State::Recovery;
-        let send = if repairs && *out == 0 { send.max(1) } else { send };
+        // A repair begins at once; in Linux so does what follows an echo.
+        let at_once = core.state == State::Recovery || o.window.whole_packets;
+        let send = if at_once && *out == 0 { send.max(1) } else { send };
         // With nothing under way no window at all would wait for the timer, if one runs.
         core.cwnd = f64::from((pipe + send).max(1));
     }

@@ -61,7 +61,7 @@ impl Rack {
             self.tell_change(core, now, before);
             self.follow_model(core, now, 0, (0, false), o);
         } else if before < State::Recovery && core.state == State::Recovery {
-            self.reduce(core, 0, 0);
+            self.reduce(core, 0, 0, o);
         }
     }
 

@@ -1,0 +1,71 @@
+//! Against DCTCP of Linux 7.2: `reference/linux_dctcp.csv`, measured by `linux_tcp.py --dctcp`. Ten and twenty flows
+//! above a step and in `DualPI2`, and there beside as many of CUBIC without ECN.
+
+use crate::formulas::median;
+use crate::linux_bbr::measure;
+use crate::rows::{Row, by_setting};
+use crate::{Allowed, Case, Setting, each};
+use sim::ScenarioError;
+
+const ROWS: &str = include_str!("../reference/linux_dctcp.csv");
+
+/// Our queue for the words of `tc`, and what it is called.
+fn queue(row: &Row) -> (&'static str, &'static str) {
+    let qdisc = row.text("qdisc");
+    if qdisc.starts_with("codel ") {
+        return (
+            "aqm = \"codel\"\nparams = { target = \"1h\", ce_threshold = \"1ms\" }",
+            "step of 1 ms",
+        );
+    }
+    if qdisc.contains(" min_qlen_step 2 ") {
+        return (
+            "aqm = \"dualpi2\"\n\
+             params = { preset = \"linux\", low_latency = \"any-ect\", th_len = 2 }",
+            "dualpi2, min_qlen_step 2",
+        );
+    }
+    ("aqm = \"dualpi2\"\nparams = { preset = \"linux\", low_latency = \"any-ect\" }", "dualpi2")
+}
+
+fn setting(row: &Row) -> String {
+    let of = |column| row.text(column);
+    format!(
+        "{} {}, {} Mb/s, {} ms, {}",
+        of("flows"),
+        of("cc"),
+        of("rate_mbps"),
+        of("rtt_ms"),
+        queue(row).1
+    )
+}
+
+/// Goodput, what DCTCP got beside CUBIC, queue, drops and marks.
+pub fn settings() -> Vec<Setting> {
+    each(by_setting(Row::all(ROWS), |a, b| setting(a) == setting(b)), |rows| compare(rows))
+}
+
+fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
+    let mut cases = Vec::new();
+    let row = &rows[0];
+    let quantities = [
+        ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
+        ("DCTCP's goodput, Mb/s", "first_mbps", Allowed::Absolute(0.05 * row.number("rate_mbps"))),
+        ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
+        ("drops", "drops", Allowed::Factor(1.25, 5.0)),
+        ("marks", "marks", Allowed::Factor(1.25, 5.0)),
+    ];
+    for ((quantity, column, allowed), measured) in
+        quantities.into_iter().zip(measure(row, queue(row).0)?)
+    {
+        let expected = median(rows.iter().map(|row| row.number(column)).collect());
+        let measured = median(measured);
+        let again = column == "first_mbps" && row.text("cc") == "dctcp";
+        if again || (expected == 0.0 && measured == 0.0) {
+            continue;
+        }
+        let group = "DCTCP of Linux 7.2";
+        cases.push(Case { group, setting: setting(row), quantity, expected, measured, allowed });
+    }
+    Ok(cases)
+}
