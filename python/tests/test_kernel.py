@@ -275,6 +275,20 @@ def test_bad_input_ends_a_bisection_and_what_is_absent_is_skipped(
         assert ("building" in found.output) == (code == 125)
 
 
+@pytest.mark.parametrize(
+    ("line", "exact"),
+    [
+        ("static u32 cobalt_rec_inv_sqrt_cache[REC_INV_SQRT_CACHE] = {0};\n", False),
+        ("static const u32 inv_sqrt_cache[REC_INV_SQRT_CACHE] = {\n\t~0,\n", True),
+    ],
+)
+def test_the_table_of_roots_is_that_of_the_tree(
+    tree: Path, tmp_path: Path, line: str, exact: bool
+) -> None:
+    (tree / "net/sched/sch_cake.c").write_text(line)
+    assert build.build(tree, tmp_path / "out").has_exact_roots == exact
+
+
 def test_another_tarball_is_unpacked(tree: Path, tmp_path: Path) -> None:
     tarball = tmp_path / "linux.tar"
     for word in ("one", "another"):

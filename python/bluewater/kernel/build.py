@@ -109,7 +109,7 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
         out,
         _version(source),
         frozenset(name.lower() for name in chosen),
-        "inv_sqrt_cache[REC_INV_SQRT_CACHE] = {" in (source / "net/sched/sch_cake.c").read_text(),
+        "inv_sqrt_cache[REC_INV_SQRT_CACHE] = {\n" in (source / "net/sched/sch_cake.c").read_text(),
     )
 
 
