@@ -81,8 +81,8 @@ pub struct Finite {
     /// own, and without it all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Spread>,
-    /// Flows begin one after another, from `start` on, at random times (Poisson) that make this load
-    /// in the mean, of their bytes; those after the run's end do not begin.
+    /// From `start` on, flows begin as a Poisson process whose bytes make this load on average; those after
+    /// the run's end do not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Text<Rate>>,
 }

@@ -135,8 +135,8 @@ pub struct GroupSpec {
     /// and no less. For a `trace`, their mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable, with QUIC unless this is false; for a `trace`, also those
-    /// that are not ECN-capable in its file.
+    /// Whether data packets are ECN-capable; with QUIC they are unless this is false. With a `trace`, true
+    /// covers those that are not ECN-capable in its file, too.
     #[serde(default)]
     pub ecn: bool,
 }

@@ -33,7 +33,8 @@ pub struct SizesFile {
     /// The file, as seen from the folder of the scenario's: in each line bytes, and the share of flows
     /// that have no more.
     pub file: String,
-    /// Sixteen hexadecimal digits over its points; filled in. If given, the file has to have it.
+    /// Checksum of the points, 16 hexadecimal digits. Bluewater fills it in; if you give it, the file has to
+    /// match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Its points, once it was read.

@@ -26,7 +26,8 @@ pub struct Trace {
     /// Networks whose packets are sent, such as those of one direction; without it all are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<Text<Network>>,
-    /// Sixteen hexadecimal digits over the packets; filled in. If given, the file has to have it.
+    /// Checksum of the packets, 16 hexadecimal digits. Bluewater fills it in; if you give it, the file has to
+    /// match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The packets of the file, once it was read.

@@ -191,9 +191,9 @@ pub struct Tcp {
     /// proportion to what arrives (PRR, RFC 9937), also after an ECN echo, and does not grow meanwhile. A
     /// loss leaves a share of the window, as in Linux, not of what is in flight (RFC 5681 eq. 4). Every
     /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
-    /// retransmitted packets give none (Karn). The averages forget in one window as much as those of RFC 6298
-    /// in as many round trips (RFC 7323 §4.2). The timeout can therefore be close above srtt;
-    /// `min_rto_above_srtt`, as in Linux, keeps it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and
+    /// retransmitted packets give none (Karn). Each sample weighs less than in RFC 6298, so that a window of
+    /// samples moves the averages as one sample does there (RFC 7323 §4.2). The timeout can therefore be close
+    /// above srtt; `min_rto_above_srtt`, as in Linux, keeps it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and
     /// `bbr1` always have it, with their own windows in place of PRR; `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
@@ -204,8 +204,8 @@ pub struct Tcp {
     pub timestamps: bool,
     /// Acknowledgements of `dctcp`, `prague`, `bbr` and your own controllers carry a counter of marks modulo eight
     /// (AccECN, RFC 9768, without its options), and with `delayed_ack` wait more often. Without it those of `dctcp`
-    /// and `prague` report only the marks of their own packets, so a lost one loses them. Those of the others
-    /// repeat an echo until it is answered (RFC 3168). With `rack` only.
+    /// and `prague` report the marks of the packets that they acknowledge, and if one is lost, so are these. The
+    /// others repeat an echo until the sender answers (RFC 3168). With `rack` only.
     #[serde(default)]
     pub accecn: bool,
     /// What `bbr` makes of marks. `as-losses`: a mark ends Startup or a probe, as losses above the draft's 2
@@ -224,7 +224,7 @@ pub struct Tcp {
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows
-    /// like Reno it stays at half a packet a round trip, also above the window of the last loss. With
+    /// like Reno the window grows by half a packet a round trip, even above that of the last loss. With
     /// `count_packets` and `whole_packets` its target and its window are whole packets, as Linux counts them.
     #[serde(default)]
     pub rfc8312: bool,
@@ -232,9 +232,8 @@ pub struct Tcp {
     /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
-    /// Before `reference_rtt` holds, so many round trips of `prague` count as they are, 0 … 1,000,000. If it is
-    /// above 0, a mark that comes too early for a reduction also keeps the next away for a round trip. Linux's
-    /// Prague of 2024: 500.
+    /// With `prague`, `reference_rtt` applies after this many round trips, 0 … 1,000,000. Above 0, a mark too
+    /// soon after a reduction also postpones the next one by a round trip. Linux's Prague of 2024: 500.
     #[serde(default)]
     pub reference_after: u32,
     /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
