@@ -232,7 +232,7 @@ def test_cake_on_the_way_down_counts_what_it_drops() -> None:
     without, most = on_the_line(link, "cake", "down", "pppoe-llcsnap", {"ingress": False})
     page = (HOWTO.parent / "last-mile.md").read_text()
     told = re.search(
-        r"of ([\d.]+) s at the provider without it, and of ([\d.]+) s with it. That costs (\d+) %",
+        r"is ([\d.]+) s without `ingress` and ([\d.]+) s with it, at (\d+) % less goodput",
         page,
     )
     assert told
