@@ -605,8 +605,10 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig13-simulated",
         "d",
-        lambda: ends([max(lost_late("BLUE", load)[i] for load in LOADS) for i in (0, 1)], 1),
-        "0.1 to 0.7",
+        lambda: "at most {:.1f} % with SACK and {:.1f} % with Reno".format(
+            *(max(lost_late("BLUE", load)[i] for load in LOADS) for i in (0, 1))
+        ),
+        "at most 0.1 % with SACK and 0.7 % with Reno",
     ),
     ("feng/fig13-simulated", "d", lambda: used_late_in_ns2("RED/Short"), "84, 85, 89 and 92"),
     ("feng/fig13-simulated", "d", lambda: used_late_in_ns2("Blue"), "97, 96, 98 and 100"),
@@ -645,16 +647,20 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig5",
         "e",
-        lambda: ", ".join(str(needed().count(kb)) for kb in (100, 200, 500, 0)),
-        "72, 103, 11, 6",
+        lambda: (
+            "with 100 kB in {} combinations, with 200 kB in {}, with 500 kB in {}, and with none "
+            "of these in {} (".format(*(needed().count(kb) for kb in (100, 200, 500, 0)))
+        ),
+        "with 100 kB in 72 combinations, with 200 kB in 103, with 500 kB in 11, and with none "
+        "of these in 6 (",
     ),
     ("feng/fig6-8", "e", lambda: f"{window(0.12):.1f} packets", "3.2 packets"),
     ("feng/fig6-8", "e", lambda: f"it is {marked_for(4 / 3):.2f}", "it is 0.64"),
     (
         "feng/fig6-8",
         "e",
-        lambda: f"takes {math.ceil(marked_for(4 / 3) / 0.02)} of the 600",
-        "takes 32 of the 600",
+        lambda: f"takes {math.ceil(marked_for(4 / 3) / 0.02)} overflows",
+        "takes 32 overflows",
     ),
     ("feng/fig6-8", "e", lambda: ends(overflows("mixed", "200", "0", "1"), 1), "8.3 to 9.3"),
     ("feng/fig6-8", "e", lambda: ends(overflows("10", "400", "75", "5"), 1), "0.3 to 0.7"),

@@ -83,7 +83,7 @@ def test_the_page_s_figure_of_a_rate_that_varies() -> None:
         ],
     }  # fmt: skip
     modem = bluewater.run(made).queues.to_dicts()[1]
-    told = re.search(r"percentile of ([\d.]+) s in its own queue", HOWTO.read_text())
+    told = re.search(r"wait ([\d.]+) s \(99th percentile\) in the queue", HOWTO.read_text())
     assert told
     assert modem["delay_p99_s"] == pytest.approx(float(told[1]), rel=0.02)
 
@@ -203,7 +203,7 @@ def test_without_a_framing_commands_are_there_for_lines_with_cells(
         overfilled, _ = on_the_line(link, name, way, "pppoe-llcsnap")
         assert overfilled > 0.1
         if (name, link.ways[way]) == ("fq-codel", "800kbit"):
-            told = re.search(r"a 99th percentile of ([\d.]+) s in the modem", HOWTO.read_text())
+            told = re.search(r"wait ([\d.]+) s \(99th percentile\) in the modem", HOWTO.read_text())
             assert told
             assert overfilled == pytest.approx(float(told[1]), rel=0.02)
         _, most = on_the_line(link, name, way, "ethernet")
@@ -232,7 +232,7 @@ def test_cake_on_the_way_down_counts_what_it_drops() -> None:
     without, most = on_the_line(link, "cake", "down", "pppoe-llcsnap", {"ingress": False})
     page = (HOWTO.parent / "last-mile.md").read_text()
     told = re.search(
-        r"of ([\d.]+) s at the provider without it, and of ([\d.]+) s with it. That costs (\d+) %",
+        r"is ([\d.]+) s without `ingress` and ([\d.]+) s with it, at (\d+) % less goodput",
         page,
     )
     assert told

@@ -50,7 +50,8 @@ def add(app: typer.Typer) -> None:
 )
 def attack(
     queue: Annotated[
-        str, typer.Argument(help="A queue discipline, as red or red:max_p=0.2; or my.py:Mine.")
+        str,
+        typer.Argument(help="A queue discipline, as red or red:max_p=0.2; or python:my.py:Mine."),
     ],
     measure: Annotated[str, typer.Option(help=f"What the damage is: {_MEANT}.")] = "throughput",
     load: Annotated[

@@ -78,7 +78,7 @@ def compare(
         list[str],
         typer.Argument(
             help="Queue disciplines; `bluewater list` has them. With its own parameters: "
-            "red:max_p=0.2,gentle=true; a class in Python: my.py:Mine."
+            "red:max_p=0.2,gentle=true; a class in Python: python:my.py:Mine."
         ),
     ],
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "45mbit",

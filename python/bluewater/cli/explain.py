@@ -39,7 +39,7 @@ def add(app: typer.Typer) -> None:
 )
 def explain(
     aqm: Annotated[
-        str, typer.Argument(help="A queue discipline, such as blue, or a class: FILE.py:CLASS.")
+        str, typer.Argument(help="A queue discipline, such as blue, or python:FILE:CLASS.")
     ],
     buffer: Annotated[
         str, typer.Option(help="Buffer for which its memory is counted: 100p or 200kB.")

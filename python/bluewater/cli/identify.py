@@ -16,9 +16,10 @@ from bluewater.lab import CORES
 from bluewater.study.identify import recording, virtual
 from bluewater.study.scenarios.scenario import Scenario
 from bluewater.text import number
+from bluewater.units import seconds
 
 if TYPE_CHECKING:
-    from bluewater.study.identify.infer import Answer
+    from bluewater.study.identify.infer import Answer, Parameter
 
 
 def add(app: typer.Typer) -> None:
@@ -86,16 +87,29 @@ def _show(found: Answer) -> None:
             (f"marks on {name.upper()}", f"{number(100 * share)} %", "of packets that arrived")
             for name, share in found.marked.items()
         ),
-        *(
-            (each.name, each.value, f"{each.low or 'any'} … {each.high or 'any'}")
-            for each in found.parameters
-            if found.families
-        ),
+        *((each.name, *_bounded(each)) for each in found.parameters if found.families),
     ]
     show(table("", ("", "value", "95 % interval"), rows))
-    chances = ", ".join(f"{name} {number(100 * each)} %" for name, each in found.probabilities)
+    chances = ", ".join(f"{name} {_percent(each)}" for name, each in found.probabilities)
     out.print(f"\nProbabilities among candidates: {chances}; misfit {number(found.misfit)}.",
               soft_wrap=True)  # fmt: skip
+
+
+def _bounded(of: Parameter) -> tuple[str, str]:
+    """Value and interval; a value that the recording does not bound at all is not shown."""
+    if of.low is None and of.high is None:
+        return "not known", "any"
+    low, high = (_in_ms(each) if each else "any" for each in (of.low, of.high))
+    return _in_ms(of.value), f"{low} … {high}"
+
+
+def _in_ms(value: str) -> str:
+    """Times of a table have one unit, whatever scenario files would write."""
+    return f"{number(seconds(value) * 1e3)} ms" if value.endswith("s") else value
+
+
+def _percent(probability: float) -> str:
+    return f"{number(100 * probability)} %" if probability >= 1e-3 else "< 0.1 %"
 
 
 def _json(found: Answer) -> dict[str, Any]:

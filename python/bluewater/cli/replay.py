@@ -32,7 +32,7 @@ def add(app: typer.Typer) -> None:
 @example(
     "bluewater replay run.arr",
     "bluewater replay run.arr --aqm codel",
-    "bluewater replay run.arr --aqm my.py:Mine --queue up --to mine.parquet",
+    "bluewater replay run.arr --aqm python:my.py:Mine --queue up --to mine.parquet",
 )
 def replay(
     recording: Annotated[
@@ -40,7 +40,7 @@ def replay(
     ],
     aqm: Annotated[
         str | None,
-        typer.Option(help="Another discipline: a name, or a class in Python as FILE.py:CLASS."),
+        typer.Option(help="Another discipline: a name, or a class in Python as python:FILE:CLASS."),
     ] = None,
     queue: Annotated[
         str | None, typer.Option(help="up or down; by default the first with arrivals.")

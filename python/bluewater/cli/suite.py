@@ -56,7 +56,7 @@ def add(app: typer.Typer) -> None:
     "bluewater suite",
     "bluewater suite l4s --quick",
     "bluewater suite rfc9743 --candidate bbr --quick",
-    "bluewater suite rfc9743 --candidate my.py:Mine",
+    "bluewater suite rfc9743 --candidate python:my.py:Mine",
 )
 def suite(
     name: Annotated[
@@ -71,7 +71,7 @@ def suite(
             "--candidate",
             metavar="CONTROLLER",
             help=f"Suite {NAME} only: the congestion controller to evaluate: a TCP, a QUIC stack "
-            "as in quinn:cubic, or your own class FILE.py:CLASS.",
+            "as in quinn:cubic, or your own class python:FILE:CLASS.",
             show_default=DEFAULT,
         ),
     ] = None,
