@@ -2,7 +2,8 @@
 # $SENT, those that come are written to $CAME.
 . ./hosts.sh
 nsenter -t $right -n python3 frames.py receive > "$CAME" & receiver=$!
-sleep 0.7
+# Until it has its socket, below the head of the list.
+until [ "$(nsenter -t $right -n cat /proc/net/packet | wc -l)" -gt 1 ]; do sleep 0.05; done
 nsenter -t $left -n python3 frames.py $FRAMES < "$SENT"
 sleep 0.7
 kill $receiver
