@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bluewater.errors import InputError
 from bluewater.study.identify.path import line
 
 if TYPE_CHECKING:
@@ -98,6 +99,9 @@ def throughput(recording: Recording) -> float:
 
     It is that of times which begin and end with packets that waited: a token bucket is empty then,
     and the bottleneck mostly busy. If there are few, it is near the largest one.
+
+    Raises:
+        InputError: The times of arrival are no stream of packets.
     """
     there = ~recording.lost
     order = np.argsort(recording.arrived[there], kind="stable")
@@ -107,6 +111,11 @@ def throughput(recording: Recording) -> float:
     ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
     full = (ends < at.size - 1) & (at[ends] > at)
     found = 8.0 * (sums[ends] - sums)[full] / (at[ends] - at)[full]
+    if not found.size:
+        raise InputError(
+            "the times of arrival tell no rate",
+            key="arrived_s", allowed="a stream about as long as that of sending",
+        )  # fmt: skip
     rate = float(np.quantile(found, 1 - _TAIL))
     waits = delay - delay.min() > _BUSY * size.max() * 8 / rate
     busy = found[(waits & waits[ends])[full]]

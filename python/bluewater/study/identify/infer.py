@@ -127,6 +127,12 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
             f"{number(1e3 * max(longest, 0))} ms",
             hint="the bottleneck has to be overloaded until its queue acts",
         )
+    if longest < recording.size.max() * 8 / basics.rate:
+        raise InputError(
+            f"nothing to identify: no packet waits in a queue longer than {number(1e3 * longest)} "
+            "ms, so losses and marks come from elsewhere",
+            hint="the bottleneck has to be overloaded; `bluewater probe` finds its rate",
+        )
     room = Room(longest * basics.rate / 8, int(recording.size.max()))
     return Observed(
         features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
