@@ -93,7 +93,7 @@ def test_rate_and_base_delay_are_read_off(codel: Recording) -> None:
 def test_a_recording_survives_its_file(codel: Recording, tmp_path: Path) -> None:
     file = tmp_path / "path.csv"
     codel = replace(codel, after=np.where(~codel.lost & (codel.after == 2), 1, codel.after))
-    assert set(codel.after[codel.ecn == 2]) == {1, 2, 3}
+    assert set(codel.after[codel.ecn == 2]) == {1, 3}
     recording.write(codel, file)
     again = recording.read(file)
     for name in ("size", "ecn", "after", "marked"):
@@ -141,6 +141,17 @@ def test_a_queue_that_never_acts_is_not_identified() -> None:
     endless = Recording(sent.sent, sent.size, sent.ecn, sent.flow, left, sent.ecn)
     with pytest.raises(InputError, match="nothing to identify"):
         infer.observe(endless)
+
+
+def test_losses_and_marks_without_a_queue_are_told(codel: Recording) -> None:
+    def remarks(made: Recording) -> list[str]:
+        return list(infer._remarks(made, features.basics(made)))
+
+    assert not remarks(codel)
+    lost = np.random.default_rng(1).random(codel.sent.size) < 0.05
+    assert "lost" in remarks(replace(codel, arrived=np.where(lost, np.nan, codel.arrived)))[0]
+    everywhere = replace(codel, ecn=0 * codel.ecn + 2, after=0 * codel.ecn + 3)
+    assert "marked" in remarks(everywhere)[0]
 
 
 @pytest.mark.parametrize("gap", [0, 10**4])
