@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bluewater.study.identify import infer, path, probe
 from bluewater.study.identify.recording import Recording
 
@@ -74,7 +76,8 @@ def recorded(draw: Draw, family: str, folder: Path) -> tuple[Recording, dict[str
     seen = path.run(text, int(packets.flow.max()) + 1)
     arrived = seen.sent + seen.waited + seen.size * 8 / rate + base
     about = {"rate_bps": round(rate), "delay_s": round(base, 4), "buffer": buffer, "params": params}
-    made = Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, seen.marked)
+    after = np.where(seen.marked, 3, seen.ecn)
+    made = Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, after)
     return made, about
 
 

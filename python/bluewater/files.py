@@ -5,6 +5,7 @@ Every file argument of a command or function passes :func:`check` before it is o
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -12,6 +13,7 @@ import sys
 import tomllib
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -215,6 +217,22 @@ def whole(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuses a path that :func:`whole` could not write, before long work is done for it.
+
+    Raises:
+        InputError: The path is no regular file.
+        StorageError: No file can be written there.
+    """
+    path = place(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with TemporaryFile(dir=path.parent):
+            pass
 
 
 def write_text(path: Path, text: str) -> None:

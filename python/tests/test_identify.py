@@ -17,6 +17,7 @@ from bluewater.study.scenarios.scenario import Scenario
 from bluewater.units import seconds
 
 RATE = 2_000_000
+GOOD = "sent_s,bytes,ecn,flow,arrived_s,ecn_arrived\n"
 
 
 def scenario(aqm: str, buffer: str, params: str = "") -> Scenario:
@@ -91,9 +92,11 @@ def test_rate_and_base_delay_are_read_off(codel: Recording) -> None:
 
 def test_a_recording_survives_its_file(codel: Recording, tmp_path: Path) -> None:
     file = tmp_path / "path.csv"
+    codel = replace(codel, after=np.where(~codel.lost & (codel.after == 2), 1, codel.after))
+    assert set(codel.after[codel.ecn == 2]) == {1, 3}
     recording.write(codel, file)
     again = recording.read(file)
-    for name in ("size", "ecn", "marked"):
+    for name in ("size", "ecn", "after", "marked"):
         assert (getattr(again, name) == getattr(codel, name)).all()
     pairs = set(zip(again.flow.tolist(), codel.flow.tolist(), strict=True))
     assert len(pairs) == len(set(codel.flow.tolist())) == len(set(again.flow.tolist()))
@@ -135,12 +138,38 @@ def test_a_queue_that_never_acts_is_not_identified() -> None:
     sent = probe.packets(RATE)
     time = sent.size * 8 / RATE
     left = np.cumsum(time) + np.maximum.accumulate(sent.sent - np.cumsum(time) + time)
-    endless = Recording(sent.sent, sent.size, sent.ecn, sent.flow, left, np.zeros(left.size, bool))
+    endless = Recording(sent.sent, sent.size, sent.ecn, sent.flow, left, sent.ecn)
     with pytest.raises(InputError, match="nothing to identify"):
         infer.observe(endless)
 
 
-GOOD = "sent_s,bytes,ecn,flow,arrived_s,ecn_arrived\n"
+def test_losses_and_marks_without_a_queue_are_told(codel: Recording) -> None:
+    def remarks(made: Recording) -> list[str]:
+        return list(infer._remarks(made, features.basics(made)))
+
+    assert not remarks(codel)
+    lost = np.random.default_rng(1).random(codel.sent.size) < 0.05
+    assert "lost" in remarks(replace(codel, arrived=np.where(lost, np.nan, codel.arrived)))[0]
+    everywhere = replace(codel, ecn=0 * codel.ecn + 2, after=0 * codel.ecn + 3)
+    assert "marked" in remarks(everywhere)[0]
+
+
+@pytest.mark.parametrize("gap", [0, 10**4])
+def test_arrivals_that_tell_no_rate_are_refused(gap: int, tmp_path: Path) -> None:
+    file = tmp_path / "path.csv"
+    rows = (f"{k / 100},1400,not-ect,a,{'' if k % 9 == 0 else 5 + gap * k},\n" for k in range(600))
+    file.write_text(GOOD + "".join(rows))
+    with pytest.raises(InputError, match="the times of arrival tell no rate"):
+        bluewater.identify(file)
+
+
+def test_losses_without_a_queue_are_not_identified() -> None:
+    sent = probe.packets(RATE)
+    lost = np.random.default_rng(1).random(sent.sent.size) < 0.02
+    arrived = np.where(lost, np.nan, sent.sent + 0.01)
+    thinned = Recording(sent.sent, sent.size, sent.ecn, sent.flow, arrived, sent.ecn)
+    with pytest.raises(InputError, match="no packet waits"):
+        infer.observe(thinned)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,8 @@ def _show(found: Answer) -> None:
     chances = ", ".join(f"{name} {_percent(each)}" for name, each in found.probabilities)
     out.print(f"\nProbabilities among candidates: {chances}; misfit {number(found.misfit)}.",
               soft_wrap=True)  # fmt: skip
+    for each in found.remarks:
+        out.print(f"Remark: {each}.", soft_wrap=True)
 
 
 def _bounded(of: Parameter) -> tuple[str, str]:
@@ -120,4 +122,5 @@ def _json(found: Answer) -> dict[str, Any]:
         "queue": {"aqm": found.queue.aqm, "buffer": found.queue.buffer,
                   "params": dict(found.queue.params)},
         "parameters": [vars(each) for each in found.parameters],
+        "remarks": list(found.remarks),
     }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import os
+import select
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -64,6 +66,8 @@ def probe(
         _listen(*_place(listen if ":" in listen else f":{listen}", "--listen"))
         return
     name, port = _place(host or "", "HOST")
+    if port == 0:
+        raise InputError("a port is missing", key="HOST", value=host, allowed="1 … 65535")
     if not name:
         raise InputError("HOST is missing", key="HOST", value=host, allowed="HOST[:PORT]")
     made = lab.probe(name, to, port=port, rate=rate, duration=duration)
@@ -88,10 +92,22 @@ def _place(text: str, key: str) -> tuple[str, int]:
 
 
 def _listen(address: str, port: int) -> None:
-    with closing(Listener(address, port, note)) as listener:
-        note(f"listening at port {listener.port} of TCP and UDP; Ctrl-C ends")
+    with closing(Listener(address, port, _log)) as listener:
+        _log(f"listening at port {listener.port} of TCP and UDP; Ctrl-C ends")
         try:
             while True:
                 listener.step()
         except KeyboardInterrupt:
-            note("ended")
+            _log("ended")
+
+
+def _log(text: str) -> None:
+    """Writes a line to stderr, unless nobody reads there: a listener must not wait for that."""
+    ready = select.poll()
+    ready.register(_STDERR, select.POLLOUT)
+    with suppress(OSError):
+        if ready.poll(0):
+            os.write(_STDERR, f"{text}\n".encode())
+
+
+_STDERR = 2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bluewater.arguments import FLAG, NUMBER, PATH, TEXT, checked
 from bluewater.errors import InputError
+from bluewater.files import check_writable
 from bluewater.lab.making import CORES, at_least
 from bluewater.progress import notes, of_one
 from bluewater.study.identify import infer, recording, sender, virtual, wire
@@ -83,6 +84,7 @@ def probe(
             notes.print(text, soft_wrap=True, markup=False)
 
     file = Path(to)
+    check_writable(file)
     with sender.Far(host, port) as far:
         recording.write(sender.probed(far, given, length, told), file)
     return file

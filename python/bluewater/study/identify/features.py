@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bluewater.errors import InputError
 from bluewater.study.identify.path import line
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def bucket(recording: Recording, rate: float) -> int:
     as many as it has tokens.
     """
     sent, size = recording.sent, recording.size
-    before = np.fmax.accumulate(np.r_[-np.inf, recording.arrived[:-1]])
-    rest = sent + np.nanmin(recording.arrived - sent) - before
+    rest = _rests(recording)
     found = []
     for begin in np.flatnonzero(rest > _IDLE_S):
         some = slice(begin, min(begin + _TRAIN, int(np.searchsorted(sent, sent[begin] + _SOON_S))))
@@ -78,6 +78,39 @@ def bucket(recording: Recording, rate: float) -> int:
     return round(burst) if ahead > size.max() / 2 else 0
 
 
+def _rests(recording: Recording) -> NDArray[Any]:
+    """How long the path has been idle when each packet gets there, s; negative if it is not."""
+    before = np.fmax.accumulate(np.r_[-np.inf, recording.arrived[:-1]])
+    idle: NDArray[Any] = recording.sent + np.nanmin(recording.arrived - recording.sent) - before
+    return idle
+
+
+def without_queue(recording: Recording, basics: Basics) -> tuple[int, int]:
+    """Losses and marks where no packet waits longer than on an idle path.
+
+    A lost packet waits like the packets of its flow before and behind it.
+    """
+    waited = basics.waited
+    first = waited[(_rests(recording) > _IDLE_S) & ~recording.lost]
+    if not first.size:
+        return 0, 0
+    jitter = max(
+        float(np.quantile(first, _MOSTLY)), _SHORT * recording.size.max() * 8 / basics.rate
+    )
+    lost = 0
+    for flow in np.unique(recording.flow[recording.lost]):
+        own = np.flatnonzero(recording.flow == flow)
+        there = own[~recording.lost[own]]
+        if there.size > 1:
+            at = np.searchsorted(there, own[recording.lost[own]]).clip(1, there.size - 1)
+            beside = np.maximum(waited[there[at - 1]], waited[there[at]])
+            lost += int((beside <= jitter).sum())
+    return lost, int((waited[recording.marked] <= jitter).sum())
+
+
+_MOSTLY, _SHORT = 0.9, 0.5
+"""Of the packets that find the path idle, so many are on time; others wait at least for a share of
+a full packet."""
 _IDLE_S, _SOON_S, _TRAIN = 0.1, 0.5, 60
 """A train begins behind so much idle time; so much of it is looked at, in time and packets."""
 _REFILLED = 1.2
@@ -98,6 +131,9 @@ def throughput(recording: Recording) -> float:
 
     It is that of times which begin and end with packets that waited: a token bucket is empty then,
     and the bottleneck mostly busy. If there are few, it is near the largest one.
+
+    Raises:
+        InputError: The times of arrival are no stream of packets.
     """
     there = ~recording.lost
     order = np.argsort(recording.arrived[there], kind="stable")
@@ -107,6 +143,11 @@ def throughput(recording: Recording) -> float:
     ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
     full = (ends < at.size - 1) & (at[ends] > at)
     found = 8.0 * (sums[ends] - sums)[full] / (at[ends] - at)[full]
+    if not found.size:
+        raise InputError(
+            "the times of arrival tell no rate",
+            key="arrived_s", allowed="a stream about as long as that of sending",
+        )  # fmt: skip
     rate = float(np.quantile(found, 1 - _TAIL))
     waits = delay - delay.min() > _BUSY * size.max() * 8 / rate
     busy = found[(waits & waits[ends])[full]]

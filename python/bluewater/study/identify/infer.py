@@ -55,6 +55,8 @@ _COUNT = 20
 model is exact, so it is far below their number; measured in docs/identify.md."""
 _CROSSES = 3.84 / _COUNT
 """Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
+_FEW = 10
+"""So many losses and marks without a queue may be chance."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
 _EXPLAINED = 0.5
@@ -126,6 +128,12 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
             "nothing to identify: none of the packets is lost or marked, though they wait up to "
             f"{number(1e3 * max(longest, 0))} ms",
             hint="the bottleneck has to be overloaded until its queue acts",
+        )
+    if longest < recording.size.max() * 8 / basics.rate:
+        raise InputError(
+            f"nothing to identify: no packet waits in a queue longer than {number(1e3 * longest)} "
+            "ms, so losses and marks come from elsewhere",
+            hint="the bottleneck has to be overloaded; `bluewater probe` finds its rate",
         )
     room = Room(longest * basics.rate / 8, int(recording.size.max()))
     return Observed(
@@ -277,6 +285,7 @@ class Answer:
         marked: For each codepoint that was sent ECN-capable, the share that arrived marked.
         queue: The most likely queue, as a scenario writes it.
         parameters: Its parameters.
+        remarks: What may make the answer wrong.
     """
 
     probabilities: tuple[tuple[str, float], ...]
@@ -288,6 +297,7 @@ class Answer:
     marked: dict[str, float]
     queue: Queue
     parameters: tuple[Parameter, ...]
+    remarks: tuple[str, ...]
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -349,7 +359,17 @@ def identify(
             ))
             for name in ("buffer", *family.axes)
         ),
+        tuple(_remarks(recording, basics)),
     )  # fmt: skip
+
+
+def _remarks(recording: Recording, basics: features.Basics) -> Iterator[str]:
+    lost, marked = features.without_queue(recording, basics)
+    if lost + marked > _FEW:
+        yield (
+            f"{lost} packets were lost and {marked} marked where no packet waited: unless the "
+            "queue is ARED, BLUE, SFB or DualPI2, this happened elsewhere on the path"
+        )
 
 
 def _bounds(

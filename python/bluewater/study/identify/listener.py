@@ -9,6 +9,7 @@ import struct
 import sys
 import time
 from array import array
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ QUIET_S = 1.0
 """Behind the last datagram the listener waits for so long for others."""
 _AT_ONCE = 1000
 """Datagrams that are read before anything else has its turn."""
+_LINES = 30
+"""Lines about one address in a minute."""
+_REST_S = 1.0
+"""Without descriptors the listener accepts nobody for so long."""
 _STAMPED = 35
 """Linux: SO_TIMESTAMPNS, the kernel's time of a datagram's arrival."""
 _OVERFLOW = 40
@@ -39,8 +44,6 @@ _FORCED = 33
 """Linux: SO_RCVBUFFORCE, which needs root."""
 _ROOM = 8 << 20
 """Bytes of the socket's buffer, as far as the system grants them."""
-_MAPPED = "::ffff:"
-"""So an address of IPv4 begins at a socket of IPv6."""
 _SPACES = 128
 """Bytes for what the kernel says beside a datagram."""
 
@@ -72,7 +75,8 @@ class Listener:
     Args:
         address: Where to listen; empty for all addresses.
         port: The port; 0 for any.
-        told: Called with a line for each plan that was carried out or refused.
+        told: Called with a line for each plan that was carried out or refused, of one address a few
+            times a minute at most.
 
     Raises:
         InputError: The address or port cannot be used.
@@ -84,6 +88,8 @@ class Listener:
         if sys.platform != "linux":
             raise InputError("the listener needs Linux, whose kernel stamps arrivals")
         self._told = told
+        self._lines: Counter[str] = Counter()
+        self._minute = self._rest = 0.0
         self._sessions: dict[bytes, _Session] = {}
         self._lost = 0
         self._server = _bound(address, port, socket.SOCK_STREAM)
@@ -123,6 +129,9 @@ class Listener:
             elif key.data.token in self._sessions:
                 self._serve(key.data, events)
         now = time.monotonic()
+        if 0 < self._rest < now:
+            self._rest = 0.0
+            self._ready.register(self._server, selectors.EVENT_READ)
         for each in [*self._sessions.values()]:
             if now > min(each.ends, each.idle):
                 self._end(each)
@@ -132,10 +141,14 @@ class Listener:
     def _accept(self) -> None:
         try:
             link, peer = self._server.accept()
-        except OSError:  # the sender has gone, or there are no descriptors left
+        except BlockingIOError:  # the sender has gone
+            return
+        except OSError:  # there are no descriptors left
+            self._ready.unregister(self._server)
+            self._rest = time.monotonic() + _REST_S
             return
         link.setblocking(False)
-        address = peer[0].removeprefix(_MAPPED)
+        address = peer[0].removeprefix(wire.MAPPED)
         others = [each.address for each in self._sessions.values()]
         busy = address in others or len(others) >= MOST_SESSIONS
         token = secrets.token_bytes(16)
@@ -190,7 +203,7 @@ class Listener:
         fits = wire.is_modest(packets, seconds, size) and session.rounds <= MOST_ROUNDS
         session.link.send(wire.VERDICT.pack(Verdict.GO if fits else Verdict.TOO_MUCH))
         if not fits:
-            self._told(f"{session.address}: refused a plan of {packets} packets in {seconds:g} s")
+            self._tell(session, f"refused a plan of {packets} packets in {seconds:g} s")
             return False
         session.arrived = array("q", [wire.LOST]) * packets
         session.fields = bytearray(packets)
@@ -199,11 +212,19 @@ class Listener:
         session.idle = time.monotonic() + seconds + _IDLE_S
         return True
 
+    def _tell(self, session: _Session, text: str) -> None:
+        now = time.monotonic()
+        if now > self._minute:
+            self._minute, self._lines = now + 60, Counter()
+        self._lines[session.address] += 1
+        if self._lines[session.address] <= _LINES:
+            self._told(f"{session.address}: {text}")
+
     def _answer(self, session: _Session) -> None:
         """Tells a sender what arrived."""
         packets = len(session.arrived)
         missed = (self._lost - session.lost_before) & 0xFFFFFFFF
-        self._told(f"{session.address}: {session.count} of {packets} packets arrived")
+        self._tell(session, f"{session.count} of {packets} packets arrived")
         if sys.byteorder == "little":
             session.arrived.byteswap()
         reply = wire.REPLY.pack(packets, missed) + session.arrived.tobytes() + session.fields
@@ -244,9 +265,9 @@ class Listener:
                 ecn = value[0 if sys.byteorder == "little" else -1] & 3
         if len(data) < wire.HEAD.size:
             return
-        token, number = wire.HEAD.unpack(data)
+        token, plan, number = wire.HEAD.unpack(data)
         session = self._sessions.get(token)
-        if session is None or number >= len(session.arrived):
+        if session is None or plan != session.rounds or number >= len(session.arrived):
             return
         if session.arrived[number] == wire.LOST:
             session.arrived[number] = max(at, 0)
@@ -293,7 +314,7 @@ def _bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
             f"cannot listen: {getattr(error, 'strerror', None) or error}",
-            key="--listen", value=f"{address}:{port}", allowed="[ADDRESS:]PORT",
+            key="--listen", value=wire.place(address, port), allowed="[ADDRESS:]PORT",
         ) from error  # fmt: skip
     return link
 

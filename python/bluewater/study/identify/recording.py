@@ -44,7 +44,7 @@ class Recording:
         ecn: Codepoint when sent, as bits.
         flow: Number of the flow, from 0.
         arrived: Seconds on a clock that may differ from the sender's by a constant; NaN if lost.
-        marked: Whether the packet arrived with CE and was sent without.
+        after: Codepoint on arrival, as bits; as sent if the packet was lost.
     """
 
     sent: NDArray[Any]
@@ -52,7 +52,13 @@ class Recording:
     ecn: NDArray[Any]
     flow: NDArray[Any]
     arrived: NDArray[Any]
-    marked: NDArray[Any]
+    after: NDArray[Any]
+
+    @property
+    def marked(self) -> NDArray[Any]:
+        """Whether a packet arrived with CE and was sent without."""
+        got: NDArray[Any] = ~self.lost & (self.after == 3) & (self.ecn != 3)
+        return got
 
     @property
     def lost(self) -> NDArray[Any]:
@@ -121,15 +127,17 @@ def _checked(table: pl.DataFrame, file: str) -> Recording:
     check_length(sent, arrived, file)
     flows = table["flow"].unique(maintain_order=True).to_list()
     numbers = {name: number for number, name in enumerate(flows)}
-    ecn = np.array([ECN_BITS[each] for each in table["ecn"]])
-    ce = (table["ecn_arrived"].fill_null("") == "ce").to_numpy()
+    ecn, after = (
+        np.array([ECN_BITS[each] for each in column])
+        for column in (table["ecn"], table["ecn_arrived"].fill_null(table["ecn"]))
+    )
     return Recording(
         sent=sent - sent[0],
         size=table["bytes"].to_numpy(),
         ecn=ecn,
         flow=np.array([numbers[each] for each in table["flow"]]),
         arrived=arrived - sent[0],
-        marked=ce & (ecn != 3),
+        after=after,
     )
 
 
@@ -161,7 +169,6 @@ def write(recording: Recording, path: Path) -> None:
     Raises:
         StorageError: The file cannot be written.
     """
-    after = np.where(recording.marked, 3, recording.ecn)
     names = np.array(ECN)
     table = pl.DataFrame(
         {
@@ -170,7 +177,7 @@ def write(recording: Recording, path: Path) -> None:
             "ecn": names[recording.ecn],
             "flow": recording.flow,
             "arrived_s": pl.Series(recording.arrived, nan_to_null=True),
-            "ecn_arrived": pl.Series(names[after]),
+            "ecn_arrived": pl.Series(names[recording.after]),
         }
     ).with_columns(
         pl.when(pl.col("arrived_s").is_null()).then(None).otherwise(pl.col("ecn_arrived"))

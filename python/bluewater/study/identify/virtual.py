@@ -52,7 +52,8 @@ def probed(scenario: Scenario) -> Recording:
             )
         through = seen.size * 8 / link.rate_bps + link.delay_ns * 1e-9
         arrived = seen.sent + seen.waited + through
-        return Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, seen.marked)
+        after = np.where(seen.marked, 3, seen.ecn)
+        return Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, after)
 
     return sent(probe.packets(_dispersal(sent(probe.trains(_FIRST_GUESS)))))
 

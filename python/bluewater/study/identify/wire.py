@@ -12,9 +12,9 @@ listener: the times   of arrival, ns, `LOST` if none, as 64-bit integers
 listener: the fields  of ECN on arrival, a byte each
 ====================  =================================================
 
-From `PLAN` on it may repeat. Each datagram begins with `HEAD`: the token, and its place in the
-plan. Only an end that gets packets at its address knows a token, and the listener sends datagrams
-to nobody.
+From `PLAN` on it may repeat. Each datagram begins with `HEAD`: the token, the plan's number from
+1, and its place in the plan. Only an end that gets packets at its address knows a token, and the
+listener sends datagrams to nobody.
 """
 
 from __future__ import annotations
@@ -30,13 +30,20 @@ PLAN = Struct("!IIQ")
 VERDICT = Struct("!B")
 DONE = b"."
 REPLY = Struct("!II")
-HEAD = Struct("!16sI")
+HEAD = Struct("!16sBI")
 LOST = -1
+MAPPED = "::ffff:"
+"""So an address of IPv4 begins at a socket of IPv6."""
 
 MOST_PACKETS = 1_000_000
 MOST_S = 180.0
 MOST_RATE = 400e6
 """The most that a plan may send, bit/s on average over a second or more."""
+
+
+def place(host: str, port: int) -> str:
+    """Host and port as a user types them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Verdict(IntEnum):
