@@ -511,7 +511,7 @@ fn a_port_that_carries_a_connection_of_this_machine_is_refused() {
          nsenter -t $other -n sh -c 'ip addr add 10.1.2.4/24 dev x; ip link set x up'
          nsenter -t $other -n python3 -c 'import socket
 server = socket.create_server((\"10.1.2.4\", 22)); peer = server.accept(); peer[0].recv(1)' >/dev/null 2>&1 & server=$!
-         n=0; until {{ exec 3<>/dev/tcp/10.1.2.4/22; }} 2>&-; do sleep 0.1; (( ++n < 200 )) || exit 11; done
+         n=0; until {{ exec 3<>/dev/tcp/10.1.2.4/22; }} 2>/dev/null; do sleep 0.1; (( ++n < 200 )) || exit 11; done
          run() {{ timeout -s INT 1 {GATEWAY} run --rate 1mbit --lan lan --wan wan --quiet $1 3>&-; }}
          run; test $? = 2 || exit 12
          run --open-host; test $? = 2 && exit 13
