@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,7 +16,9 @@ from bluewater._core import ScenarioError
 from bluewater.arguments import NUMBER, Argument
 from bluewater.errors import InputError
 from bluewater.gym.seen import OF_QUEUE, OF_SENDER, Seen
+from bluewater.lab.making import SOURCE
 from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
+from bluewater.units import seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,11 +90,7 @@ class Episodes:
         if most < 2:
             raise InputError("no range", key="most", value=most, allowed="2 or more packets")
         Argument((str,), "a time with its unit: 10ms").check("step", step, "an environment")
-        try:
-            self._step, _ = _core.quantity("duration", step)
-        except ValueError as error:
-            allowed = str(error).partition("allowed: ")[2]
-            raise InputError("not a time", key="step", value=step, allowed=allowed) from error
+        self._step = round(seconds(step, "step") * 1e9)
         if not self._step:
             raise InputError("no time", key="step", value=step, allowed="above 0s")
         self._agents, self._most = agents, most
@@ -227,17 +224,12 @@ class Episodes:
 
 
 def _several(scenario: Source | Sequence[Source]) -> list[Source]:
-    one = (str, Mapping, Path, Scenario)
-    given = (
-        [scenario] if isinstance(scenario, one) or not isinstance(scenario, Iterable) else scenario
-    )
-    sources = list(cast("Iterable[Source]", given))
+    several = isinstance(scenario, Iterable) and not isinstance(scenario, SOURCE.types)
+    sources = list(cast("Iterable[Source]", scenario if several else [scenario]))
     if not sources:
         raise InputError("nothing to simulate", key="scenario", value=scenario)
     for source in sources:
-        Argument(one, "TOML, a path, a mapping or a Scenario").check(
-            "scenario", source, "an environment"
-        )
+        SOURCE.check("scenario", source, "an environment")
     return sources
 
 
