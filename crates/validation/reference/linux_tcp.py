@@ -57,6 +57,7 @@ COLUMNS = [
 ]  # fmt: skip
 FIRST_PORT = 6000  # of the flows, where it matters which is which
 EXACT_PORT = 5002  # of the receiver of DCTCP
+QDISC = 0x100000  # the handle of the queue discipline, 10:
 
 # --- inside
 
@@ -82,7 +83,7 @@ def build_network(s):
     )
     name, *words = s["qdisc"].split()
     if name == "dualpi2":
-        kernel.qdisc("m1", 0x10001, 0x100000, name, list(kernel.dualpi2(words)))
+        kernel.qdisc("m1", 0x10001, QDISC, name, list(kernel.dualpi2(words)))
     else:
         kernel.batch("tc", f"qdisc add dev m1 parent 1:1 handle 10: {s['qdisc']}")
     kernel.write("ip_forward", 1)
@@ -183,36 +184,6 @@ def send_datagrams(s):
         time.sleep(max(0, begin + n * gap - time.monotonic()))
 
 
-def backlog(netlink, index):
-    """Bytes and packets in the queue disciplines of an interface, and what else they tell of themselves, by
-    their handles (RTM_GETQDISC)."""
-    netlink.send(struct.pack("=IHHIIBxxxiIII", 36, 38, 0x301, 1, 0, 0, 0, 0, 0, 0))
-    found = {}
-    while True:
-        answer = netlink.recv(1 << 16)
-        while answer:
-            length, kind = struct.unpack_from("=IH", answer)
-            if kind == 3:  # NLMSG_DONE
-                return found
-            of, handle = struct.unpack_from("=iI", answer, 20)
-            at = 36
-            while of == index and at + 4 <= length:
-                size, attribute = struct.unpack_from("=HH", answer, at)
-                if attribute == 7:  # TCA_STATS2
-                    inner = at + 4
-                    own, octets, packets = b"", 0, 0
-                    while inner < at + size:
-                        s, a = struct.unpack_from("=HH", answer, inner)
-                        if a == 3:  # TCA_STATS_QUEUE
-                            packets, octets = struct.unpack_from("=II", answer, inner + 4)
-                        if a == 4:  # TCA_STATS_APP
-                            own = answer[inner + 4 : inner + s]
-                        inner += (s + 3) & ~3
-                    found[handle >> 16] = (octets, packets, own)
-                at += (size + 3) & ~3
-            answer = answer[length:]
-
-
 def counters(s, receiver, sender, *_):
     """What the queue discipline and the sender have counted so far."""
     text = kernel.shell("tc -s qdisc show dev m1")
@@ -225,9 +196,7 @@ def counters(s, receiver, sender, *_):
         "marks": number(r"(?:\bmarked|ecn_mark|ce_mark) (\d+)"),
     }
     if s["qdisc"].startswith("dualpi2"):  # of which `tc` knows nothing
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
-            own = backlog(netlink, socket.if_nametoindex("m1"))[0x10][2]
-        found["marks"] = struct.unpack_from("=7I", own)[6]  # tc_dualpi2_xstats
+        found["marks"] = kernel.statistics("m1", QDISC)["own"][6]  # tc_dualpi2_xstats
     for pid, file, table, name, column in [
         (sender, "snmp", "Tcp", "RetransSegs", "retransmits"),
         (sender, "netstat", "TcpExt", "TCPTimeouts", "timeouts"),
@@ -264,8 +233,6 @@ def begun(s, delivered):
 
 def queued(s, end):
     """Bytes and packets in the queue at random times until then."""
-    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-    index = socket.if_nametoindex("m1")
     rng = random.Random(s["seed"] + 1000)
     span = s["seconds"] - s["warmup_s"]
     found = []
@@ -274,7 +241,8 @@ def queued(s, end):
         if time.monotonic() + wait >= end:
             break
         time.sleep(wait)
-        found.append(backlog(netlink, index)[0x10])
+        packets, octets = kernel.statistics("m1", QDISC)["queue"][:2]
+        found.append((octets, packets))
     time.sleep(end - time.monotonic())
     return found
 
@@ -298,11 +266,11 @@ def measure(s):
     span = s["seconds"] - s["warmup_s"]
     each = [(b - a) * 8e-6 / span for a, b in zip(had, has)]
     flows = each[1 : s["flows"] + 1]
-    delays = sorted(octets * 8e3 / (s["rate_mbps"] * 1e6) for octets, _, _ in samples)
+    delays = sorted(octets * 8e3 / (s["rate_mbps"] * 1e6) for octets, _ in samples)
     s["tcp_mbps"] = round(sum(flows), 4)
     s["first_mbps"] = round(sum(flows[:: len(s["cc"].split("+"))]), 4)
-    s["queue_packets"] = round(sum(packets for _, packets, _ in samples) / len(samples), 3)
-    s["queue_bytes"] = round(sum(octets for octets, _, _ in samples) / len(samples), 1)
+    s["queue_packets"] = round(sum(packets for _, packets in samples) / len(samples), 3)
+    s["queue_bytes"] = round(sum(octets for octets, _ in samples) / len(samples), 1)
     s["delay_p50_ms"] = round(delays[len(delays) // 2], 2)
     s["delay_p95_ms"] = round(delays[len(delays) * 95 // 100], 2)
     squares = sum(f * f for f in flows)
