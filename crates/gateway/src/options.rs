@@ -428,6 +428,9 @@ impl Change {
         if self.rate.is_some() {
             new.sending.rates = None;
         }
+        let framing = &mut new.sending.framing;
+        *framing = self.overhead.unwrap_or(*framing);
+        framing.mpu = self.mpu.unwrap_or(framing.mpu);
         let wire = &mut new.impairments;
         if self.delay.is_some() {
             wire.delay = None;

@@ -400,14 +400,7 @@ impl Session {
     /// Changes both links or neither.
     fn change(&mut self, change: &Change) -> Result<(), Trouble> {
         let links = &self.forwarder.links;
-        let mut specs = change.apply(links.each_ref().map(Link::spec))?;
-        if let Some(framing) = change.overhead {
-            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing = framing);
-        }
-        if let Some(mpu) = change.mpu {
-            specs.iter_mut().flatten().for_each(|spec| spec.sending.framing.mpu = mpu);
-        }
-        self.become_links(specs)
+        self.become_links(change.apply(links.each_ref().map(Link::spec))?)
     }
 
     /// Makes the links what `specs` say, where they say something, or none of them.

@@ -83,7 +83,7 @@ pub(super) fn is_idle_at_times(app: AppName) -> bool {
 
 impl Tcp {
     /// The keys of TCP, with those of its preset, and what its congestion control has anyway, where they
-    /// are not given. What the preset has that nothing comes of beside what is given gives way.
+    /// are not given. A rule of the preset that has no effect beside the given keys gives way.
     pub(in crate::traffic::transport) fn read_as(
         mut table: Table<'_>,
         name: TcpName,
