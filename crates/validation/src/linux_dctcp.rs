@@ -1,8 +1,7 @@
 //! Against DCTCP of Linux 7.2: `reference/linux_dctcp.csv`, measured by `linux_tcp.py --dctcp`. Ten and twenty flows
 //! above a step and in `DualPI2`, and there beside as many of CUBIC without ECN.
 
-use crate::formulas::median;
-use crate::linux_bbr::measure;
+use crate::linux_bbr::cases;
 use crate::rows::{Row, by_setting};
 use crate::{Allowed, Case, Setting, each};
 use sim::ScenarioError;
@@ -46,26 +45,7 @@ pub fn settings() -> Vec<Setting> {
 }
 
 fn compare(rows: &[Row]) -> Result<Vec<Case>, ScenarioError> {
-    let mut cases = Vec::new();
     let row = &rows[0];
-    let quantities = [
-        ("TCP's goodput, Mb/s", "tcp_mbps", Allowed::Share(0.02)),
-        ("DCTCP's goodput, Mb/s", "first_mbps", Allowed::Absolute(0.05 * row.number("rate_mbps"))),
-        ("packets waiting, mean", "queue_packets", Allowed::Factor(1.15, 0.5)),
-        ("drops", "drops", Allowed::Factor(1.25, 5.0)),
-        ("marks", "marks", Allowed::Factor(1.25, 5.0)),
-    ];
-    for ((quantity, column, allowed), measured) in
-        quantities.into_iter().zip(measure(row, queue(row).0)?)
-    {
-        let expected = median(rows.iter().map(|row| row.number(column)).collect());
-        let measured = median(measured);
-        let again = column == "first_mbps" && row.text("cc") == "dctcp";
-        if again || (expected == 0.0 && measured == 0.0) {
-            continue;
-        }
-        let group = "DCTCP of Linux 7.2";
-        cases.push(Case { group, setting: setting(row), quantity, expected, measured, allowed });
-    }
-    Ok(cases)
+    let dctcp = ("DCTCP's goodput, Mb/s", Allowed::Absolute(0.05 * row.number("rate_mbps")));
+    cases(rows, "DCTCP of Linux 7.2", &setting(row), queue(row).0, dctcp)
 }
