@@ -74,7 +74,7 @@ fn tcp_accepts_the_marks() {
     }
     let options = "--rate 8mbit --delay 2ms --ecn --aqm bernoulli --param p=0.5 --param ecn=true \
                    --down-aqm droptail";
-    for to in ["100.64.0.2", "fd64::2"] {
+    at_once(["100.64.0.2", "fd64::2"], |to| {
         let (_, _, [up, down]) = bulk(options, to, 16, 3);
         let count = |key: &str| up[key].as_u64().unwrap();
         assert!(count("marks") > 50, "{up}");
@@ -83,7 +83,7 @@ fn tcp_accepts_the_marks() {
         // ECN-capable, it would be one.
         assert!(count("departures") > 2 * count("drops"), "{up}");
         assert!(down["departures"].as_u64().unwrap() > 50, "acknowledgements: {down}");
-    }
+    });
 }
 
 /// While TCP sends, rate, buffer and queue discipline change from within the shell; counts go on as

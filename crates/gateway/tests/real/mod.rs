@@ -96,6 +96,16 @@ fn interfaces_allowed() -> bool {
     allowed()
 }
 
+/// Each case in a thread: they wait most of the time.
+fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, check: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for case in cases {
+            let check = &check;
+            scope.spawn(move || check(case));
+        }
+    });
+}
+
 /// How frames come and go here.
 fn planes() -> Vec<&'static str> {
     let works = || {
