@@ -123,11 +123,12 @@ rust-tests:
 	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
 	$(CARGO) test --workspace --doc --locked --quiet
 
-# With the gateway of the Rust tests: one of a release would be compiled for this alone. One process more than
-# processors, because some tests wait.
+# With the gateway of the Rust tests: one of a release would be compiled for this alone. Two processes for each
+# processor, because some tests wait; in the order of their names, because the last files by number of tests take
+# longest.
 python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet
 python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
-	$(PYTEST) -m "not alone" --numprocesses $$(($(PROCESSORS) + 1)) --dist loadfile --durations 20 --durations-min 5
+	$(PYTEST) -m "not alone" --numprocesses $$((2 * $(PROCESSORS))) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 	$(PYTEST) -m alone
 
 lint: lint-rust lint-python ## Check formatting, lints, types and the words of README and site

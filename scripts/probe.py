@@ -89,7 +89,7 @@ def queue(box: str, name: str, gateway: str) -> Iterator[None]:
     yield
 
 
-def record(name: str, gateway: str, file: Path) -> None:
+def record(name: str, gateway: str, file: Path, duration: str) -> None:
     """Probes a queue."""
     command = [sys.executable, "-m", "bluewater", "probe"]
     with cables() as (near, box, far), queue(box, name, gateway):
@@ -97,7 +97,8 @@ def record(name: str, gateway: str, file: Path) -> None:
         with inside(far, *command, "--listen", "5205") as listener:
             time.sleep(4)
             try:
-                with inside(near, *command, FAR, "--to", str(file)) as sender:
+                last = ["--duration", duration, "--to", str(file)]
+                with inside(near, *command, FAR, *last) as sender:
                     if sender.wait():
                         sys.exit(f"no recording of {name}")
             finally:
@@ -112,12 +113,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("probes"), help="of the recordings")
     parser.add_argument("--again", action="store_true", help="record nothing")
     parser.add_argument("--record", action="store_true", help="identify nothing")
+    parser.add_argument("--duration", default="30s", help="of a probe")
     options = parser.parse_args()
     new = not OUT.exists() and not options.record
     for name in options.names:
         file = options.folder / f"{name}.csv"
         if not options.again:
-            record(name, options.gateway, file)
+            record(name, options.gateway, file, options.duration)
         if options.record:
             continue
         answer = bluewater.identify(file, progress=False, jobs=1)
