@@ -150,6 +150,10 @@ def _parameters(name: str) -> str:
     if not rows:
         return "It has no parameters.\n"
     parameters = table(["parameter", "default", "allowed", "units", "meaning", "source"], rows)
+    if entry["live"]:
+        live = ", ".join(map(_code, entry["live"]))
+        change = "[change during a run](../formats.md#queuechange-parameters-that-change)"
+        parameters += f"\nThese may {change}: {live}.\n"
     if not entry["presets"]:
         return parameters
     rows = [[_code(each["name"]), _code(each["settings"])] for each in entry["presets"]]
@@ -300,6 +304,7 @@ _SECTIONS = [
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),
     ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),
+    ("ChangeSpec", "`[[queue.change]]`: parameters that change"),
     ("EventSpec", "`[[event]]`: what changes when a flow enters a phase"),
     ("When", "`when` of an event"),
     ("AutorateSpec", "`[[autorate]]`: what sets the rates of shapers"),

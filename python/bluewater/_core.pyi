@@ -118,7 +118,12 @@ class Driven:
 @final
 class Episodes:
     def __new__(
-        cls, texts: Sequence[str], count: int, step: int, names: Sequence[str]
+        cls,
+        texts: Sequence[str],
+        count: int,
+        step: int,
+        names: Sequence[str],
+        chosen: Sequence[tuple[str, str]] = ...,
     ) -> Episodes: ...
     @staticmethod
     def observed(sends: bool) -> list[tuple[str, str]]: ...

@@ -11,6 +11,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import bluewater
+from bluewater import ScenarioError
+from bluewater.errors import InputError
 from bluewater.gym import BottleneckEnv, BottleneckVectorEnv
 
 if TYPE_CHECKING:
@@ -207,3 +209,86 @@ def test_an_action_that_is_no_number_is_refused() -> None:
     for _ in range(25):
         env.step([1.0])
     assert env.scenario().table["queue"][0]["code"].endswith(f"ACTIONS = {[1.0] * 26}\n")
+
+
+TUNED: list[tuple[str, Mapping[str, tuple[Any, Any]]]] = [
+    ("codel", {"target": ("1ms", "100ms"), "interval": ("10ms", "1s")}),
+    ("red", {"min_th": ("2p", "20p"), "max_th": ("25p", "90p"), "max_p": (0.01, 1), "w_q": (0, 1)}),
+    ("ared", {"max_p_max": (0.1, 0.9), "target": ("1ms", "40ms")}),
+    (
+        "blue",
+        {"increment": (0.001, 0.1), "freeze_time": ("0s", "200ms"), "threshold": ("10%", "90%")},
+    ),
+    ("pie", {"target": ("50ms", "1ms"), "alpha": (0.01, 1)}),
+    ("fq-codel", {"quantum": (300, 9000)}),
+    ("cake", {"rtt": ("1ms", "1s")}),
+    ("fq", {"maxrate": ("1mbit", "20mbit")}),
+]
+
+
+@pytest.mark.parametrize(
+    ("aqm", "tune"), TUNED, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_parameters_are_actions_and_repeat(aqm: str, tune: Any) -> None:
+    link = {**MARKED, "queue": [{"aqm": aqm, "buffer": "100p"}]}
+    env = BottleneckEnv(link, tune=tune)
+    assert env.action_space.shape == (len(tune),)
+    hashes = []
+    for power in (4, 1):
+        env.reset(seed=3)
+        env.action_space.seed(3)
+        over = False
+        while not over:
+            *_, over, _ = env.step(env.action_space.sample() ** power)
+        hashes.append(env.decision_hash())
+        repeated = bluewater.run(env.scenario())
+        assert repeated.decision_hash == hashes[-1]
+    assert hashes[0] != hashes[1]
+
+
+def test_the_ends_of_a_range_are_its_values() -> None:
+    """With actions of 0 a queue is one that was built with the lower values."""
+    link = {**MARKED, "queue": [{"aqm": "codel", "buffer": "100p"}]}
+    tune = {"target": ("2ms", "60ms"), "interval": ("30ms", "90ms")}
+    env = BottleneckVectorEnv(link, 2, tune=tune)
+    env.reset(seed=[5, 5])
+    while not env.over:
+        env.step([[0, 0], [1, 1]])
+    for place, values in enumerate(zip(*tune.values(), strict=True)):
+        params = dict(zip(tune, values, strict=True))
+        seed = env.scenario(place).table["seed"]
+        plain = {**link, "seed": seed, "queue": [{**link["queue"][0], "params": params}]}
+        assert bluewater.run(plain).decision_hash == env.decision_hash(place)
+
+
+@pytest.mark.parametrize(
+    ("aqm", "tune", "words"),
+    [
+        ("codel", {"targt": ("1ms", "2ms")}, "target"),
+        ("codel", {"ecn": (True, False)}, "target"),
+        ("codel", {"target": ("1ms",)}, "two values"),
+        ("codel", {"target": (1, 2)}, "two values"),
+        ("codel", {"target": ("1ms", "fast")}, "two values"),
+        ("red", {"min_th": ("1p", "20%")}, "values of one unit"),
+        ("codel", {}, "nothing to choose"),
+        ("codel", 3, "a mapping"),
+        ("droptail", {"p": (0, 1)}, "do not change"),
+    ],
+)
+def test_what_cannot_be_tuned_is_said(aqm: str, tune: Any, words: str) -> None:
+    link = {**MARKED, "queue": [{"aqm": aqm, "buffer": "100p"}]}
+    with pytest.raises(InputError) as caught:
+        BottleneckEnv(link, tune=tune)
+    assert words in str(caught.value)
+
+
+def test_values_that_do_not_fit_are_said_at_once() -> None:
+    link = {**MARKED, "queue": [{"aqm": "red", "buffer": "100p"}]}
+    with pytest.raises(ScenarioError, match="min_th"):
+        BottleneckEnv(link, tune={"min_th": ("99p", "100p")})
+    with pytest.raises(ScenarioError, match="max_p"):
+        BottleneckEnv(link, tune={"max_p": (1, 2)})
+    with pytest.raises(ScenarioError, match="max_th"):
+        BottleneckEnv(link, tune={"min_th": ("1p", "60p"), "max_th": ("50p", "99p")})
+    with pytest.raises(InputError, match="group"):
+        BottleneckEnv(link, group="bulk", tune={"max_p": (0.1, 1)})

@@ -29,6 +29,8 @@ pub struct About {
     pub presets: &'static [Preset],
     /// What of a packet's [`Label`](crate::Label) it reads.
     pub labels: Labels,
+    /// The parameters that may change while it runs ([`Discipline::retune`](crate::Discipline::retune)).
+    pub live: &'static [&'static str],
     /// The parameters with defaults, ranges, docs. The catalogue fills it in from the algorithm's type.
     pub parameters: Table,
 }
@@ -46,6 +48,7 @@ impl About {
         signals: &[],
         presets: &[],
         labels: Labels { codepoints: false, hosts: false },
+        live: &[],
         parameters: Vec::new,
     };
 }

@@ -25,6 +25,7 @@ use crate::rng::Rng;
 use crate::shaper::{self, Shaped, ShaperConfig};
 use crate::time::Instant;
 use crate::told::{Rates, Told};
+use crate::tuned::{Settings, Tunable, Tuned};
 
 /// The setting that chooses a [`Preset`].
 pub const PRESET: &str = "preset";
@@ -155,6 +156,19 @@ impl<P: Carried> AnyQdisc<P> {
         Self::Told(Box::new(Told::new(self, env, rates)))
     }
 
+    /// This queue of the algorithm `name`, which was built with `env`, with other parameters from given instants on.
+    ///
+    /// # Errors
+    /// The number of a change that is not possible, and why.
+    pub fn tuned(
+        self,
+        name: &str,
+        env: &Env,
+        changes: Vec<(Instant, Settings)>,
+    ) -> Result<Self, (usize, BuildError)> {
+        Tuned::new(self, name, env, changes).map(|tuned| Self::Tuned(Box::new(tuned)))
+    }
+
     /// This queue, which must be empty, behind a gate.
     #[must_use]
     pub fn gated(self) -> Self {
@@ -199,6 +213,8 @@ macro_rules! any_qdisc {
             $behind(Box<Prefilter<$filter, Self>>),)*
             /// Any of these, with each new rate of its link.
             Told(Box<Told<Self>>),
+            /// Any of these, whose parameters change.
+            Tuned(Box<Tuned<Self>>),
             /// Any of these behind a gate that its owner closes.
             Gated(Box<Prefilter<Gate, Self>>),
             /// Any of these behind which a token bucket holds packets back.
@@ -216,6 +232,7 @@ macro_rules! any_qdisc {
                     $(AnyQdisc::$variant($d q) => $d act,)*
                     $(AnyQdisc::$behind($d q) => $d act,)*
                     AnyQdisc::Told($d q) => $d act,
+                    AnyQdisc::Tuned($d q) => $d act,
                     AnyQdisc::Gated($d q) => $d act,
                     AnyQdisc::Shaped($d q) => $d act,
                     AnyQdisc::Tree($d q) => $d act,
@@ -264,6 +281,18 @@ macro_rules! any_qdisc {
                 Err(BuildError::UnknownAqm)
             }
 
+            /// The queue in this one whose parameters change ([`AnyQdisc::tuned`]).
+            pub fn tuned_mut(&mut self) -> Option<&mut Tuned<Self>> {
+                match self {
+                    Self::Tuned(queue) => Some(queue),
+                    $(Self::$behind(queue) => queue.behind_mut().tuned_mut(),)*
+                    Self::Told(queue) => queue.behind_mut().tuned_mut(),
+                    Self::Gated(queue) => queue.behind_mut().tuned_mut(),
+                    Self::Shaped(queue) => queue.behind_mut().tuned_mut(),
+                    _ => None,
+                }
+            }
+
             /// This queue, which must be empty, behind the filter `name`.
             ///
             /// # Errors
@@ -279,6 +308,25 @@ macro_rules! any_qdisc {
                     return behind(self, settings, env, rng).map(Self::$behind);
                 })*
                 Err(BuildError::UnknownAqm)
+            }
+        }
+
+        impl<P: Carried> Tunable for AnyQdisc<P> {
+            type Error = BuildError;
+
+            fn retune(
+                &mut self,
+                name: &str,
+                settings: &[(&str, &str)],
+                env: &Env,
+            ) -> Result<(), BuildError> {
+                match self {
+                    $(Self::$variant(queue) if name == $about.name => {
+                        let config = configure($about.presets, settings)?;
+                        queue.retune(&config, env).map_err(BuildError::Config)
+                    })*
+                    _ => Err(BuildError::UnknownAqm),
+                }
             }
         }
 

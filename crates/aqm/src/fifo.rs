@@ -5,7 +5,7 @@ use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::ConfigError;
 use crate::policy::{Arrival, Departure, Exit, Policy, Victim};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::ring::{Line, Ring};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -43,6 +43,12 @@ impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
 
     fn new(config: &A::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         A::new(config, env, rng).map(|policy| Self::advised_by(policy, env.limit))
+    }
+
+    fn retune(&mut self, config: &A::Config, env: &Env) -> Result<(), ConfigError> {
+        let with = A::new(config, env, &mut idle_rng())?;
+        self.policy.retune(with, env.now);
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
 //! | [`told`] | a queue that learns each rate of its link |
+//! | [`tuned`] | a queue whose parameters change at given times |
 //! | [`watched`] | a queue whose every call a watcher sees |
 //! | [`own`] | an algorithm that is brought along while the program runs |
 //! | [`qdisc`] | the trait of whatever owns packets, and the accounting that all share |
@@ -58,6 +59,7 @@ pub mod rng;
 pub mod shaper;
 pub mod time;
 pub mod told;
+pub mod tuned;
 pub mod units;
 pub mod watched;
 

@@ -178,4 +178,16 @@ pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
     /// # Errors
     /// When parameters that are fine alone do not fit together or with the buffer.
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
+
+    /// Has other parameters from `env.now` on, of which only those of [`About::live`](crate::About::live) differ.
+    /// Packets stay where they are, and so does what the algorithm has learned.
+    ///
+    /// # Errors
+    /// As for [`Discipline::new`]; nothing has changed then.
+    fn retune(&mut self, config: &Self::Config, env: &Env) -> Result<(), ConfigError>;
+}
+
+/// Draws for what is made only for its parameters.
+pub(crate) fn idle_rng() -> Rng {
+    Rng::new(0, 0)
 }

@@ -84,6 +84,11 @@ pub struct Shaped<Q, P> {
 }
 
 impl<Q, P> Shaped<Q, P> {
+    /// The queue behind.
+    pub fn behind_mut(&mut self) -> &mut Q {
+        &mut self.queue
+    }
+
     /// A shaper around `queue`, which must be empty.
     ///
     /// # Errors

@@ -33,6 +33,11 @@ pub struct Told<Q> {
 }
 
 impl<Q> Told<Q> {
+    /// The queue behind.
+    pub fn behind_mut(&mut self) -> &mut Q {
+        &mut self.queue
+    }
+
     /// A `queue` that was built with `env`, over a link whose first round of `rates` begins at time 0.
     pub fn new(queue: Q, env: &Env, rates: Rates) -> Self {
         let mut told = Self { queue, env: *env, rates, next: None };
@@ -77,9 +82,9 @@ impl<Q> Told<Q> {
     }
 }
 
-/// An outlet behind `dyn`: [`Told`] can itself be one of the queues that it may wrap, and costs the
+/// An outlet behind `dyn`: what wraps a queue can itself be one of the queues that it may wrap, and costs the
 /// others nothing.
-struct Through<'a, P>(&'a mut dyn Outlet<P>);
+pub(crate) struct Through<'a, P>(pub(crate) &'a mut dyn Outlet<P>);
 
 impl<P> Outlet<P> for Through<'_, P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {

@@ -109,6 +109,7 @@ fn aqms<'py>(py: Python<'py>, entries: &[About]) -> PyResult<Bound<'py, PyList>>
         // What else than packets' flows it decides by.
         let labels = [("codepoints", entry.labels.codepoints), ("hosts", entry.labels.hosts)];
         let read = labels.into_iter().filter(|(_, read)| *read);
+        aqm.set_item("live", entry.live.to_vec())?;
         aqm.set_item("labels", read.map(|(what, _)| what).collect::<Vec<_>>())?;
         list.append(aqm)?;
     }

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aqm::own::Advice;
+use aqm::tuned::Settings;
 use aqm::{Arrival, Cause, Cx, Duration, Env, Meta, Qdisc as _, Rng, View};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use scenario::Parameter;
 use scenario::own::{Class, parts};
 use sim::control::{Ack, Congestion, Controller, Lost, Make, Out, Start};
 use sim::network::Managed;
@@ -185,6 +187,9 @@ impl Totals {
     }
 }
 
+/// A parameter that an agent chooses: its name, and the unit of the agent's numbers.
+type Chosen = (String, String);
+
 /// An agent of an episode.
 struct Agent {
     strings: Strings,
@@ -197,27 +202,53 @@ struct Agent {
 struct Episode {
     run: Run,
     agents: Vec<Agent>,
+    /// The parameters of the first queue, of which its agent chooses some.
+    settings: Settings,
     over: bool,
 }
 
 impl Episode {
-    /// `names` are those of the classes for which agents stand.
+    /// `names` are those of the classes for which agents stand, or of the first queue's discipline, whose
+    /// parameters its agent chooses.
     fn new(scenario: Scenario, text: &str, names: &[String]) -> Result<Self, ScenarioError> {
         let agents = Agents(names.iter().map(|name| (name.clone(), Strings::default())).collect());
+        let params = scenario.queue.first().map(|queue| queue.params.iter());
+        let written = |(name, value): (&String, &Parameter)| (name.clone(), value.to_string());
+        let settings = params.into_iter().flatten().map(written).collect();
         let build = || Run::new(scenario, text, ORIGIN);
-        let run = own::with_stand_in(Box::new(agents.clone()), build)?;
-        let steering = |(name, strings): (String, Strings)| Agent {
-            strings,
-            link: run.link_of(&name),
-            before: Totals::default(),
+        let mut run = own::with_stand_in(Box::new(agents.clone()), build)?;
+        let steering = |(name, strings): (String, Strings)| {
+            let link = run.link_of(&name);
+            if let Some(tuned) = link.and_then(|link| run.tuned_mut(link)) {
+                strings.heard().rate = tuned.rate().bits_per_second();
+            }
+            Agent { strings, link, before: Totals::default() }
         };
         let agents = agents.0.into_iter().map(steering).collect();
-        Ok(Self { run, agents, over: false })
+        Ok(Self { run, agents, settings, over: false })
+    }
+
+    /// The first queue has these parameters from now on.
+    fn tune(&mut self, chosen: &[Chosen], values: &[f64]) {
+        for ((name, unit), value) in chosen.iter().zip(values) {
+            if let Some((_, text)) = self.settings.iter_mut().find(|(own, _)| own == name) {
+                *text = format!("{value}{unit}");
+            }
+        }
+        let now = aqm::Instant::from_nanos(self.run.now());
+        let link = self.agents.first().and_then(|agent| agent.link);
+        if let Some(tuned) = link.and_then(|link| self.run.tuned_mut(link)) {
+            tuned.change_at(now, self.settings.clone());
+        }
     }
 
     /// One step, and what agents see of it.
-    fn step(&mut self, actions: &[f64], step: Duration, seen: &mut [f64]) {
-        self.agents.iter().zip(actions).for_each(|(agent, action)| agent.strings.set(*action));
+    fn step(&mut self, actions: &[f64], chosen: &[Chosen], step: Duration, seen: &mut [f64]) {
+        if chosen.is_empty() {
+            self.agents.iter().zip(actions).for_each(|(agent, action)| agent.strings.set(*action));
+        } else {
+            self.tune(chosen, actions);
+        }
         let from = self.run.now();
         self.over = !self.run.advance(step);
         let Self { run, agents, .. } = self;
@@ -264,19 +295,24 @@ pub(crate) struct Episodes {
     step: Duration,
     /// The classes for which agents stand, as scenarios name them.
     names: Vec<String>,
+    /// What the agent of the first queue chooses, if parameters.
+    chosen: Vec<Chosen>,
 }
 
 #[pymethods]
 impl Episodes {
     /// `count` places for episodes of `texts`: scenarios as TOML, in which agents stand for the classes in
-    /// Python called `names`, each of one queue or group. A step takes `step` ns.
+    /// Python called `names`, each of one queue or group. A step takes `step` ns. Where the one agent has
+    /// `chosen` parameters of the first queue, `names` has its discipline.
     #[new]
+    #[pyo3(signature = (texts, count, step, names, chosen = Vec::new()))]
     fn new(
         py: Python<'_>,
         texts: Vec<String>,
         count: usize,
         step: u64,
         names: Vec<String>,
+        chosen: Vec<Chosen>,
     ) -> PyResult<Self> {
         let read = |text: String| -> Result<(Scenario, String, Vec<u64>), ScenarioError> {
             let scenario = sim::capture::scenario(&text, ORIGIN)?;
@@ -291,6 +327,7 @@ impl Episodes {
             episodes: (0..count).map(|_| None).collect(),
             step: Duration::from_nanos(step.max(1)),
             names,
+            chosen,
         })
     }
 
@@ -315,7 +352,7 @@ impl Episodes {
         Ok(())
     }
 
-    /// A step of every episode. `actions` has a number for each agent of each place; `observed` gets a row of
+    /// A step of every episode. `actions` has a number for each agent or parameter of each place; `observed` gets a row of
     /// [`Episodes::observed`] for each, and `over` whether the episode has come to its end. A place
     /// without an episode, with one that is over, or with an action that is no number is left alone.
     fn step(
@@ -327,23 +364,24 @@ impl Episodes {
     ) -> PyResult<()> {
         let actions = actions.to_vec(py)?;
         let mut rows = observed.to_vec(py)?;
-        let Self { episodes, step, names, .. } = self;
+        let Self { episodes, step, names, chosen, .. } = self;
         let (count, agents) = (episodes.len(), names.len().max(1));
         let all = count * agents;
-        if [actions.len(), rows.len(), over.item_count()] != [all, SEEN * all, count] {
+        let width = chosen.len().max(agents);
+        if [actions.len(), rows.len(), over.item_count()] != [count * width, SEEN * all, count] {
             return Err(PyValueError::new_err(
                 "an action and a row for each agent, an end for each place",
             ));
         }
         let rows_of_each = rows.chunks_exact_mut(SEEN * agents);
         for ((episode, rows), actions) in
-            episodes.iter_mut().zip(rows_of_each).zip(actions.chunks_exact(agents))
+            episodes.iter_mut().zip(rows_of_each).zip(actions.chunks_exact(width))
         {
             let runs = |episode: &&mut Episode| {
                 !episode.over && !actions.iter().any(|action| action.is_nan())
             };
             if let Some(episode) = episode.as_mut().filter(runs) {
-                episode.step(actions, *step, rows);
+                episode.step(actions, chosen, *step, rows);
             }
         }
         own::failure().map_or(Ok(()), Err)?;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
 use aqm::fair::htb::{Htb, TreeError};
+use aqm::tuned::Settings;
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Label, Limit, Rng};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Rng};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -66,6 +67,20 @@ pub struct QueueSpec {
     /// departures, as in reality.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_rate: bool,
+    /// Parameters that change during the run, as by `tc qdisc change`. Packets stay in the queue, and the
+    /// algorithm goes on from what it has learned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub change: Vec<ChangeSpec>,
+}
+
+/// Parameters that a queue has from a time on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSpec {
+    /// When, from the start of the run. It comes before all else that happens then.
+    pub at: Text<Duration>,
+    /// Their values; `bluewater explain AQM` lists which may change.
+    pub params: BTreeMap<String, Parameter>,
 }
 
 /// The hosts behind an address translator.
@@ -238,7 +253,47 @@ impl QueueSpec {
                 .map(own)
                 .map_err(|e| shaper_complaint(i, e))?;
         }
+        self.check_changes(i)
+    }
+
+    /// Checks the times of changes, and that the algorithm can make them while it runs.
+    fn check_changes(&self, i: usize) -> Result<(), Complaint> {
+        if self.change.is_empty() {
+            return Ok(());
+        }
+        let Some(about) = About::of(&self.aqm).filter(|_| self.class.is_empty()) else {
+            let allowed = "only for a discipline of the library without classes";
+            return Err(Complaint::new(format!("queue[{i}].change"), allowed));
+        };
+        let allowed = match about.live {
+            [] => format!("{} has no parameter that changes during a run", about.name),
+            live => format!("during a run, of {} only {}", about.name, live.join(", ")),
+        };
+        let mut last = Duration::ZERO;
+        for (n, change) in self.change.iter().enumerate() {
+            if change.at.0 < last {
+                let key = format!("queue[{i}].change[{n}].at");
+                return Err(Complaint::new(key, format!("{last} or later: changes are in order")));
+            }
+            last = change.at.0;
+            if let Some(fixed) = change.params.keys().find(|name| !about.live.contains(&&name[..]))
+            {
+                let key = format!("queue[{i}].change[{n}].params.{fixed}");
+                return Err(Complaint::new(key, allowed));
+            }
+        }
         Ok(())
+    }
+
+    /// All parameters from each change on.
+    fn changes(&self) -> Vec<(Instant, Settings)> {
+        let mut params = self.params.clone();
+        let after = |change: &ChangeSpec| {
+            params.extend(change.params.clone());
+            let all = params.iter().map(|(name, value)| (name.clone(), value.to_string()));
+            (Instant::ZERO + change.at.0, all.collect())
+        };
+        self.change.iter().map(after).collect()
     }
 
     /// The queue, empty, over a link that sends as `sending` says; `i` is its number in the file.
@@ -254,6 +309,12 @@ impl QueueSpec {
     ) -> Result<AnyQdisc<P>, Complaint> {
         let mut queue =
             if self.class.is_empty() { self.alone(i, env, rng)? } else { self.tree(i, env, rng)? };
+        if !self.change.is_empty() {
+            queue = queue.tuned(&self.aqm, env, self.changes()).map_err(|(n, e)| {
+                let key = format!("queue[{i}].change[{n}].");
+                complaint(&key, ["aqm", "params"], &self.aqm, CATALOG, e)
+            })?;
+        }
         if let Some(filter) = &self.prefilter {
             queue = queue
                 .filtered(filter, &pairs(&texts(&self.prefilter_params)), env, rng)

@@ -263,6 +263,9 @@ fn each_key_does_something() {
         network("", &groups).replace("QUEUE\n", &cake)
     });
     differ("translated".into(), &plain, &other);
+    let [plain, other] = ["", "[[queue.change]]\nat = \"2s\"\nparams = { p = 0.3 }\n"]
+        .map(|more| network("", MANY).replace("QUEUE\n", &format!("{}{more}", QUEUES[1])));
+    differ("change".into(), &plain, &other);
     assert!(idle.is_empty(), "without effect: {idle:?}");
 }
 
@@ -417,5 +420,37 @@ fn what_would_do_nothing_is_refused() {
     ] {
         let e = refused(&network(keys, MANY));
         assert_eq!(e.key, key, "{e}");
+    }
+}
+
+/// A queue whose parameters change before the first packet decides as one that was built with them, and a change
+/// to the parameters that it has changes nothing.
+#[test]
+fn a_change_gives_a_queue_its_parameters() {
+    let run = |queue: &str| outcome(&network("", MANY).replace("QUEUE\n", queue)).unwrap();
+    for (aqm, param, [one, other]) in [
+        ("red", "max_p", ["0.02", "0.5"]),
+        ("blue", "increment", ["0.001", "0.2"]),
+        ("codel", "target", ["\"1ms\"", "\"40ms\""]),
+        ("pie", "target", ["\"1ms\"", "\"40ms\""]),
+        ("fq-codel", "quantum", ["300", "9000"]),
+        ("fq-pie", "target", ["\"1ms\"", "\"40ms\""]),
+        ("dualpi2", "alpha", ["0.01", "2"]),
+        ("cake", "rtt", ["\"10ms\"", "\"300ms\""]),
+        ("sfb", "increment", ["0.001", "0.2"]),
+        ("red-pd", "max_p", ["0.02", "0.5"]),
+    ] {
+        let queue = |value: &str| {
+            format!("aqm = \"{aqm}\"\nbuffer = \"60p\"\nparams = {{ {param} = {value} }}\n")
+        };
+        let change = |at: &str, value: &str| {
+            format!("[[queue.change]]\nat = \"{at}\"\nparams = {{ {param} = {value} }}\n")
+        };
+        let [plain, built] = [one, other].map(|value| run(&queue(value)));
+        assert_ne!(plain, built, "{aqm}: {param} has an effect");
+        let changed = |at, value| run(&format!("{}{}", queue(one), change(at, value)));
+        assert_eq!(changed("0s", other), built, "{aqm}");
+        assert_eq!(changed("3s", one), plain, "{aqm}");
+        assert!(![plain, built].contains(&changed("3s", other)), "{aqm}");
     }
 }

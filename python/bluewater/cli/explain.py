@@ -159,6 +159,9 @@ def _print_entry(entry: dict[str, Any], buffer: str) -> None:
     ]
     columns = ("parameter", "default", "unit", "allowed", "meaning", "source")
     out.print(table("Parameters", columns, rows) if rows else "It has no parameters.\n")
+    if entry.get("live"):
+        live = ", ".join(entry["live"])
+        out.print(f"[[queue.change]] may change during a run: {live}.\n", markup=False)
     if entry["presets"]:
         presets = [(preset["name"], preset["settings"]) for preset in entry["presets"]]
         out.print(table("Presets", ("preset =", "stands for"), presets))

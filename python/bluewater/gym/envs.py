@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from bluewater.gym.tuned import Ranges
     from bluewater.study.scenarios.scenario import Scenario, Source
 
 
@@ -33,13 +34,17 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         group: The name of the group of traffic that the agent sends; without it the agent is the
             first queue's.
         most: The largest window that a sending agent may choose, packets.
+        tune: The parameters of the first queue's own discipline that the agent chooses, each with
+            its values for the actions 0 and 1, as scenario files have them:
+            ``{"target": ("1ms", "100ms")}``. ``bluewater explain`` lists which may change.
         features: Makes the observation of what a step showed, a row for each environment;
             :func:`queue_features` or :func:`sender_features` if not given.
         reward: Makes the reward of it, a number for each environment; :func:`queue_reward` or
             :func:`sender_reward` if not given.
 
     An action is a number a of 0 … 1: the probability, or for each connection a window of
-    ``most`` to the power of a packets, so that each doubling takes the same step. An episode is
+    ``most`` to the power of a packets, so that each doubling takes the same step. With ``tune`` it
+    is such a number for each parameter, in the order given. An episode is
     truncated at the end of the scenario; the step after that begins the next one
     (``AutoresetMode.NEXT_STEP``).
 
@@ -58,19 +63,24 @@ class BottleneckVectorEnv(VectorEnv[Any, Any, Any]):
         step: str = "10ms",
         group: str | None = None,
         most: int = 1000,
+        tune: Ranges | None = None,
         features: Made | None = None,
         reward: Made | None = None,
     ) -> None:
+        if group is not None and tune is not None:
+            raise InputError(
+                "an agent at a queue does not send", key="tune", allowed="without group"
+            )
         if group is not None:
             TEXT.check("group", group, "an environment")
         agent = 0 if group is None else group
-        self._episodes = Episodes(scenario, num_envs, [agent], step, most)
+        self._episodes = Episodes(scenario, num_envs, [agent], step, most, tune)
         self.num_envs = int(num_envs)
         usual = defaults(sends=group is not None)
         self._features = makes("features", features or usual[0], num_envs, 2)
         self._reward = makes("reward", reward or usual[1], num_envs, 1)
         batch = gymnasium.vector.utils.batch_space
-        self.single_action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+        self.single_action_space = gymnasium.spaces.Box(0, 1, (self._episodes.width,), np.float32)
         self.action_space = batch(self.single_action_space, num_envs)
         width = self._observe(self.seen).shape[1]
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from bluewater._core import ScenarioError
 from bluewater.arguments import NUMBER, Argument
 from bluewater.errors import InputError
 from bluewater.gym.seen import OF_QUEUE, OF_SENDER, Seen
+from bluewater.gym.tuned import Chosen, Ranges, chosen
 from bluewater.lab.making import SOURCE
 from bluewater.study.scenarios.scenario import Scenario, Source, of, to_text
 from bluewater.units import seconds
@@ -71,6 +73,7 @@ class Episodes:
         agents: What they steer.
         step: The time between two actions.
         most: The largest window of an agent that sends, packets.
+        tune: The parameters that the one agent chooses, at the first queue.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Episodes:
         agents: Sequence[Agent],
         step: str,
         most: int,
+        tune: Ranges | None = None,
     ) -> None:
         sources = _several(scenario)
         NUMBER.check("num_envs", places, "an environment")
@@ -94,12 +98,27 @@ class Episodes:
         if not self._step:
             raise InputError("no time", key="step", value=step, allowed="above 0s")
         self._agents, self._most = agents, most
-        self._bases = [_steered(source, agents) for source in sources]
+        self._chosen: list[Chosen] = []
+        if tune is None:
+            self._bases = [_steered(source, agents) for source in sources]
+            named = [_CLASS.format(k) for k in range(len(agents))]
+        else:
+            bases = [of(source, {"warmup": "0s"}) for source in sources]
+            named = sorted({str(base.table["queue"][0]["aqm"]) for base in bases})
+            if len(named) > 1:
+                problem = "several disciplines, of which only one can be tuned"
+                raise InputError(problem, key="scenario", value=", ".join(named))
+            self._chosen = chosen(tune, named[0])
+            # Where all extremes go together, everything between them does.
+            ends = [*itertools.product(*((each.low, each.high) for each in self._chosen))]
+            tried = [to_text(self._tuned(base, ends))[0] for base in bases]
+            _core.Episodes(tried, 0, self._step, named)
+            self._bases = [self._tuned(base, ends[:1]) for base in bases]
         self._packets = np.array([_packets(base, agents) for base in self._bases])
         self._sends = np.array([isinstance(agent, str) for agent in agents])
-        named = [_CLASS.format(k) for k in range(len(agents))]
         texts = [to_text(base)[0] for base in self._bases]
-        self._simulated = _core.Episodes(texts, places, self._step, named)
+        units = [(each.name, each.unit) for each in self._chosen]
+        self._simulated = _core.Episodes(texts, places, self._step, named, units)
         self._rates = np.array([self._simulated.rates(i) for i in range(len(texts))], dtype=float)
         if (self._rates[:, ~self._sends] == 0).any():
             raise InputError(
@@ -145,7 +164,7 @@ class Episodes:
         Returns:
             Where one has just begun, and made no step.
         """
-        shape = self._seen.shape[:2]
+        shape = len(self._seeds), self.width
         try:
             asked = np.asarray(actions, dtype=np.float64).reshape(shape)
         except (TypeError, ValueError) as error:
@@ -153,17 +172,24 @@ class Episodes:
             raise InputError("no actions", key="action", value=actions, allowed=allowed) from error
         if not np.isfinite(asked).all():
             raise InputError("no number", key="action", value=actions, allowed="0 … 1")
-        chosen = np.clip(asked, 0, 1)
+        values = np.clip(asked, 0, 1)
+        for k, each in enumerate(self._chosen):
+            values[:, k] = each.values(values[:, k])
         if self._sends.any():
-            windows = self._packets[self._which] * float(self._most) ** chosen
-            chosen = np.where(self._sends, windows, chosen)
+            windows = self._packets[self._which] * float(self._most) ** values
+            values = np.where(self._sends, windows, values)
         anew = self._over.astype(bool)
         for place in np.flatnonzero(anew):
             self._begin(int(place))
-        running = np.where(anew[:, None], np.nan, chosen)
+        running = np.where(anew[:, None], np.nan, values)
         self._simulated.step(running, self._seen, self._over)
         self._taken.append(running)
         return anew
+
+    @property
+    def width(self) -> int:
+        """How many numbers the agents of a place give in a step."""
+        return len(self._chosen) or len(self._agents)
 
     @property
     def over(self) -> NDArray[np.bool_]:
@@ -191,13 +217,32 @@ class Episodes:
         table = base.table
         end, _ = _core.quantity("duration", table["duration"])
         table["seed"] = self._seeds[place]
-        for agent, actions in zip(self._agents, zip(*taken, strict=True), strict=True):
-            _entry(table, agent)["code"] = _code(agent, self._step, [float(a) for a in actions])
         whole = Scenario(table, origin=base.origin)
+        if self._chosen:
+            whole = self._tuned(whole, taken)
+        else:
+            for agent, actions in zip(self._agents, zip(*taken, strict=True), strict=True):
+                _entry(table, agent)["code"] = _code(agent, self._step, [float(a) for a in actions])
+            whole = Scenario(table, origin=base.origin)
         try:
             return whole.with_(duration=f"{min(len(taken) * self._step, end)}ns")
         except ScenarioError:
             return whole
+
+    def _tuned(self, base: Scenario, taken: Sequence[Iterable[float]]) -> Scenario:
+        """The scenario whose first queue has values of the parameters in each step."""
+        table = base.table
+        table["queue"][0]["change"] = [
+            {
+                "at": f"{k * self._step}ns",
+                "params": {
+                    each.name: each.written(float(value))
+                    for each, value in zip(self._chosen, values, strict=True)
+                },
+            }
+            for k, values in enumerate(taken)
+        ]
+        return Scenario(table, origin=base.origin)
 
     def decision_hash(self, place: int) -> str | None:
         """The hash over all decisions of the episode in ``place`` so far."""

@@ -44,6 +44,7 @@ pub const ABOUT: About = About {
         Signal { name: "l_queue", unit: "packets", doc: "length of the L queue" },
         Signal { name: "c_queue", unit: "packets", doc: "length of the C queue" },
     ],
+    live: &["min_th", "range_c", "gamma", "k", "step"],
     ..About::NEW
 };
 
@@ -79,6 +80,10 @@ impl Coupling for CurvyRed {
 
     fn new(config: &CurvyRedConfig, _: &Env) -> Result<Self, ConfigError> {
         Ok(Self { config: config.clone(), smoothed: 0.0 })
+    }
+
+    fn retune(&mut self, with: Self) {
+        self.config = with.config;
     }
 
     fn dual(config: &CurvyRedConfig) -> &DualConfig {

@@ -23,11 +23,11 @@
 
 use super::protection::{Protection, ProtectionConfig};
 use super::{Coupling, DualConfig};
-use crate::about::{About, Family, Signal, Unmarked};
+use crate::about::{About, Family, Signal, Unmarked, joined};
 use crate::context::{Cause, Cx, Env};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Departure;
-use crate::policy::pi2::{Coin, Controller, ControllerConfig};
+use crate::policy::pi2::{self, Coin, Controller, ControllerConfig};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -73,6 +73,7 @@ pub const ABOUT: About = About {
             ("classic_share", "0.1"),
         ],
     )],
+    live: &joined::<_, 8>(pi2::LIVE, &["min_th", "range"]),
     ..About::NEW
 };
 
@@ -155,6 +156,11 @@ impl Coupling for DualPi2 {
             low_latency: coin.clone(),
             classic: coin,
         })
+    }
+
+    fn retune(&mut self, with: Self) {
+        self.ramp = with.ramp;
+        self.controller.retune(with.controller);
     }
 
     fn dual(config: &Self::Config) -> &DualConfig {

@@ -33,7 +33,7 @@ use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params, choice, params};
 use crate::policy::{Departure, View};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::ring::{Line as _, Ring};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -92,6 +92,9 @@ pub trait Coupling: Sized {
     /// # Errors
     /// When parameters that are fine alone do not fit together.
     fn new(config: &Self::Config, env: &Env) -> Result<Self, ConfigError>;
+
+    /// Goes on as `with`, the algorithms at rest under other parameters, from what they have learned.
+    fn retune(&mut self, with: Self);
 
     /// The parameters that all have.
     fn dual(config: &Self::Config) -> &DualConfig;
@@ -314,6 +317,15 @@ impl<A: Coupling, P: Copy + Default> Discipline<P> for Dual<A, P> {
             },
             counters: Counters::default(),
         })
+    }
+
+    fn retune(&mut self, config: &A::Config, env: &Env) -> Result<(), ConfigError> {
+        self.coupling.retune(A::new(config, env)?);
+        if let Some(protection) = &mut self.protection {
+            let with = A::protection(config, env, &mut idle_rng());
+            with.iter().for_each(|with| protection.retune(with));
+        }
+        Ok(())
     }
 }
 

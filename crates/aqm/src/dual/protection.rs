@@ -119,6 +119,11 @@ impl Protection {
         (self.rate, self.framing) = (env.rate, env.framing);
     }
 
+    /// The critical delay is that of `with`: by default L's ramp ends there.
+    pub(super) fn retune(&mut self, with: &Self) {
+        (self.critical_delay, self.critical_product) = (with.critical_delay, with.critical_product);
+    }
+
     /// Whether a packet that comes to L, in which so much waits, has to go to C; `ramp` gives the
     /// probability of L's ramp at a delay.
     pub(super) fn sanctions(

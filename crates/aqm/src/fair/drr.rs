@@ -40,6 +40,7 @@ pub const ABOUT: About = About {
     rule: "DRR sends a quantum of bytes of each flow's queue in turn; where the buffer is full \
         the longest queue loses a packet (SV95)",
     signals: super::SIGNALS,
+    live: &["quantum"],
     ..About::NEW
 };
 

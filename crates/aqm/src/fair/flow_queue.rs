@@ -40,7 +40,7 @@ use crate::context::Env;
 use crate::hash::FlowHash;
 use crate::packet::FlowKey;
 use crate::param::{ConfigError, params};
-use crate::policy::{Policy, pie};
+use crate::policy::{Policy, codel, pie};
 use crate::rng::Rng;
 use crate::units::Size;
 
@@ -67,6 +67,7 @@ pub const FQ_CODEL: About = About {
         ("linux", &joined::<_, 6>(&LINUX, &[("backlog", "all"), ("drops_at_once", "256")])),
         ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
     ],
+    live: &joined::<_, 4>(codel::ABOUT.live, &["quantum"]),
     ..About::NEW
 };
 
@@ -86,6 +87,7 @@ pub const FQ_PIE: About = About {
         "linux",
         &joined::<_, 13>(pie::LINUX, &[("emptied", "old-if-any"), ("overflow", "arriving")]),
     )],
+    live: &["target", "alpha", "beta", "max_burst", "mark_ecnth", "quantum"],
     ..About::NEW
 };
 

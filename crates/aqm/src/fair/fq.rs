@@ -47,7 +47,7 @@ use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, params};
 use crate::policy::{Departure, Policy, View};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Limit, Rate};
@@ -69,6 +69,14 @@ pub const ABOUT: About = About {
         super::SIGNALS,
         &[Signal { name: "held", unit: "", doc: "flows that wait for their rate" }],
     ),
+    live: &[
+        "quantum",
+        "initial_quantum",
+        "refill_delay",
+        "maxrate",
+        "low_rate_threshold",
+        "ce_threshold",
+    ],
     ..About::NEW
 };
 
@@ -117,6 +125,10 @@ impl Policy for Flow {
     fn new(config: &FqConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         let ce_threshold = config.ce_threshold;
         Ok(Self { ce_threshold, credit: 0, next: None, left: env.now })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        self.ce_threshold = with.ce_threshold;
     }
 
     #[inline]
@@ -300,6 +312,12 @@ impl<P: Copy + Default> Discipline<P> for Fq<P> {
             holds: 0,
             config: config.clone(),
         })
+    }
+
+    fn retune(&mut self, config: &FqConfig, env: &Env) -> Result<(), ConfigError> {
+        self.lines.retune(env, |env| Flow::new(config, env, &mut idle_rng()))?;
+        self.config = config.clone();
+        Ok(())
     }
 }
 

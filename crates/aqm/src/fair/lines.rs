@@ -254,10 +254,29 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
         self.lines.iter_mut().map(|one| &mut one.policy)
     }
 
+    /// The policy of each line goes on as one that `policy` makes, with the line's room in its environment.
+    pub(super) fn retune(
+        &mut self,
+        env: &Env,
+        mut policy: impl FnMut(&Env) -> Result<A, ConfigError>,
+    ) -> Result<(), ConfigError> {
+        let env = self.env_of_lines(env);
+        policy(&env)?;
+        for line in &mut self.lines {
+            line.policy.retune(policy(&env)?, env.now);
+        }
+        Ok(())
+    }
+
+    /// With a line's room.
+    fn env_of_lines(&self, env: &Env) -> Env {
+        let limit = if self.line_limit == Limit::UNBOUNDED { env.limit } else { self.line_limit };
+        Env { limit, ..*env }
+    }
+
     /// The link has another rate.
     pub(super) fn rate_changed(&mut self, env: &Env) {
-        let limit = if self.line_limit == Limit::UNBOUNDED { env.limit } else { self.line_limit };
-        let env = Env { limit, ..*env };
+        let env = self.env_of_lines(env);
         self.lines.iter_mut().for_each(|line| line.policy.rate_changed(&env));
         self.set_timer();
     }

@@ -17,7 +17,7 @@ use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, Params, choice};
 use crate::policy::Policy;
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Limit;
@@ -226,6 +226,13 @@ impl<S: Scheme, P: Copy + Default> Discipline<P> for Fair<S, P> {
             plan,
             scheme,
         })
+    }
+
+    fn retune(&mut self, config: &S::Config, env: &Env) -> Result<(), ConfigError> {
+        let (_, plan) = S::new(config, env, &mut idle_rng())?;
+        self.lines.retune(env, |env| S::policy(config, env, &mut idle_rng()))?;
+        self.rounds.retune(&plan);
+        Ok(())
     }
 }
 

@@ -83,10 +83,7 @@ impl Rounds {
     /// No queue has a packet.
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            quantum: match plan.turn {
-                Turn::Packet => 1,
-                Turn::Credit(quantum) | Turn::Deficit(quantum) => i64::from(quantum),
-            },
+            quantum: quantum(plan),
             by_deficit: matches!(plan.turn, Turn::Deficit(_)),
             by_packets: plan.turn == Turn::Packet,
             prefer_new: plan.prefer_new,
@@ -95,6 +92,11 @@ impl Rounds {
             old: Chain::EMPTY,
             queues: Links::new(plan.queues),
         }
+    }
+
+    /// Turns are as long as `plan` says; a queue's credit stays.
+    pub(super) fn retune(&mut self, plan: &Plan) {
+        self.quantum = quantum(plan);
     }
 
     /// A packet has come to a queue.
@@ -179,6 +181,14 @@ impl Rounds {
         self.queues.pop(if new { &mut self.new } else { &mut self.old });
         self.queues[queue].list = List::Old;
         self.queues.append(&mut self.old, queue);
+    }
+}
+
+/// How long a turn is, in bytes or packets.
+fn quantum(plan: &Plan) -> i64 {
+    match plan.turn {
+        Turn::Packet => 1,
+        Turn::Credit(quantum) | Turn::Deficit(quantum) => i64::from(quantum),
     }
 }
 

@@ -69,6 +69,7 @@ pub const ABOUT: About = About {
             ],
         ),
     ],
+    live: red::LIVE,
     ..About::NEW
 };
 
@@ -210,6 +211,12 @@ impl Policy for Inner {
         match config.aqm {
             Aqm::DropTail => Ok(Self(None)),
             Aqm::Red => Red::new(&config.red, env, rng).map(|red| Self(Some(red))),
+        }
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        if let (Some(red), Some(with)) = (&mut self.0, with.0) {
+            red.retune(with, now);
         }
     }
 

@@ -81,6 +81,11 @@ impl<F: Filter, Q> Prefilter<F, Q> {
         Ok(Self { filter: F::new(config, env, rng)?, queue, counters: Counters::default() })
     }
 
+    /// The queue behind.
+    pub fn behind_mut(&mut self) -> &mut Q {
+        &mut self.queue
+    }
+
     /// The filter.
     pub fn filter_mut(&mut self) -> &mut F {
         &mut self.filter
@@ -174,6 +179,10 @@ impl<P: Copy, F: Filter, Q: Discipline<P>> Discipline<P> for Prefilter<F, Q> {
 
     fn new((filter, queue): &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         Self::before(Q::new(queue, env, rng)?, filter, env, rng)
+    }
+
+    fn retune(&mut self, (_, queue): &Self::Config, env: &Env) -> Result<(), ConfigError> {
+        self.queue.retune(queue, env)
     }
 }
 

@@ -42,6 +42,17 @@ pub const ABOUT: About = About {
         settles in the middle between min_th and max_th (FGS01 Fig. 1)",
     unmarked: red::ABOUT.unmarked,
     signals: red::SIGNALS,
+    live: &[
+        "target",
+        "min_th",
+        "max_th",
+        "w_q",
+        "interval",
+        "alpha",
+        "beta",
+        "max_p_min",
+        "max_p_max",
+    ],
     ..About::NEW
 };
 
@@ -119,6 +130,13 @@ impl Policy for Ared {
             config: c.clone(),
             next: env.now + c.interval,
         })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        let max_p = self.core.max_p.clamp(with.config.max_p_min, with.config.max_p_max);
+        self.core.retune(with.core, now);
+        self.core.max_p = max_p;
+        self.config = with.config;
     }
 
     #[inline]

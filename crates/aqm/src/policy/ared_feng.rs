@@ -36,6 +36,7 @@ pub const ABOUT: About = About {
         grows by a factor, and each time that it falls below min_th, max_p shrinks by one (Feng99)",
     unmarked: red::ABOUT.unmarked,
     signals: red::SIGNALS,
+    live: &["min_th", "max_th", "w_q", "gentle", "alpha", "beta", "max_p_min", "max_p_max"],
     ..About::NEW
 };
 
@@ -88,6 +89,13 @@ impl Policy for AredFeng {
             step: Step { alpha: c.alpha, beta: c.beta, min: c.max_p_min, max: c.max_p_max },
             status: Status::Below,
         })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        let max_p = self.core.max_p.clamp(with.step.min, with.step.max);
+        self.core.retune(with.core, now);
+        self.core.max_p = max_p;
+        self.step = with.step;
     }
 
     #[inline]

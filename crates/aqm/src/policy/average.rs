@@ -106,6 +106,13 @@ impl Average {
         (self.w_q, self.packet_time) = (w_q, packet_time);
     }
 
+    /// The weight and the transmission time of `with` from `now` on.
+    pub(super) fn retune(&mut self, with: &Self, now: Instant) {
+        if (self.w_q, self.packet_time) != (with.w_q, with.packet_time) {
+            self.change(with.w_q, with.packet_time, now);
+        }
+    }
+
     /// The link went idle, or stays so.
     #[inline]
     pub(super) fn on_idle(&mut self, now: Instant) {

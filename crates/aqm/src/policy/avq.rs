@@ -40,6 +40,7 @@ pub const ABOUT: About = About {
         Signal { name: "virtual_rate", unit: "bit/s", doc: "rate of the virtual link" },
         Signal { name: "virtual_queue", unit: "bytes", doc: "length of the virtual queue" },
     ],
+    live: &["gamma", "alpha", "virtual_buffer"],
     ..About::NEW
 };
 
@@ -118,6 +119,16 @@ impl Policy for Avq {
             accepted_only: c.adapts == Adapts::Accepted,
             moved: env.now,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            virtual_rate: self.virtual_rate,
+            virtual_queue: self.virtual_queue,
+            last: self.last,
+            moved: self.moved,
+            ..with
+        };
     }
 
     #[inline]

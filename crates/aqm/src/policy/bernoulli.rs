@@ -21,6 +21,7 @@ pub const ABOUT: About = About {
     source: "Mahajan01 §5.2",
     rule: "every arriving packet is signalled with the same probability p (Mahajan01 §5.2)",
     causes: &[(Cause::Early, "the coin chose it")],
+    live: &["p"],
     ..About::NEW
 };
 

@@ -46,6 +46,16 @@ pub const ABOUT: About = About {
     rule: "BLUE signals an arriving packet with probability p_m; an overflow raises p_m and an \
         idle link lowers it (Feng02 Fig. 3)",
     signals: &[Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" }],
+    live: &[
+        "freeze_time",
+        "increment",
+        "decrement",
+        "threshold",
+        "increase_factor",
+        "decrease_factor",
+        "freeze_jitter",
+        "delay_weight",
+    ],
     ..About::NEW
 };
 
@@ -210,6 +220,17 @@ impl Policy for Blue {
             idle: false,
             config: config.clone(),
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            p_m: self.p_m,
+            last_update: self.last_update,
+            freeze: self.freeze,
+            delay: self.delay,
+            idle: self.idle,
+            ..with
+        };
     }
 
     #[inline]

@@ -73,6 +73,7 @@ pub const CHOKE: About = About {
             ],
         ),
     ],
+    live: red::LIVE,
     ..About::NEW
 };
 
@@ -88,6 +89,7 @@ pub const M_CHOKE: About = About {
     unmarked: red::ABOUT.unmarked,
     signals: &joined::<_, 5>(red::SIGNALS, &[CANDIDATES]),
     presets: &[CMU],
+    live: red::LIVE,
     ..About::NEW
 };
 
@@ -104,6 +106,7 @@ pub const A_CHOKE: About = About {
     unmarked: red::ABOUT.unmarked,
     signals: &joined::<_, 5>(red::SIGNALS, &[CANDIDATES]),
     presets: &[CMU],
+    live: red::LIVE,
     ..About::NEW
 };
 
@@ -233,6 +236,11 @@ impl<C: Candidates> Policy for Choke<C> {
             variant: config.clone(),
             matches: Vec::with_capacity(config.most() as usize),
         })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        self.core.retune(with.core, now);
+        self.variant = with.variant;
     }
 
     #[inline]

@@ -60,6 +60,7 @@ pub const ABOUT: About = About {
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
         Signal { name: "p_drop", unit: "0 … 1", doc: "drop probability of BLUE" },
     ],
+    live: &["target", "interval", "increment", "decrement"],
     ..About::NEW
 };
 
@@ -132,6 +133,19 @@ impl Policy for Cobalt {
             moved: env.now,
             sojourn: Duration::ZERO,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            count: self.count,
+            root: self.root,
+            drop_next: self.drop_next,
+            dropping: self.dropping,
+            p_drop: self.p_drop,
+            moved: self.moved,
+            sojourn: self.sojourn,
+            ..with
+        };
     }
 
     fn rate_changed(&mut self, env: &Env) {

@@ -58,6 +58,7 @@ pub const ABOUT: About = About {
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
     ],
     presets: &[("linux", &[("grace", "1ns"), ("drops_at_once", "256")])],
+    live: &["target", "interval", "ce_threshold"],
     ..About::NEW
 };
 
@@ -141,6 +142,21 @@ impl Policy for Codel {
             drops: 0,
             sojourn: Duration::ZERO,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            first_above: self.first_above,
+            drop_next: self.drop_next,
+            count: self.count,
+            lastcount: self.lastcount,
+            root: self.root,
+            dropping: self.dropping,
+            unscheduled: self.unscheduled,
+            drops: self.drops,
+            sojourn: self.sojourn,
+            ..with
+        };
     }
 
     #[inline(always)]

@@ -56,6 +56,7 @@ pub const ABOUT: About = About {
         Signal { name: "arrival_rate", unit: "bit/s", doc: "arriving traffic" },
         Signal { name: "accepted_rate", unit: "bit/s", doc: "traffic not dropped by probability" },
     ],
+    live: &["k", "k_alpha", "k_c", "threshold", "overflow_factor", "least_factor"],
     ..About::NEW
 };
 
@@ -264,6 +265,11 @@ impl Policy for Csfq {
             start: env.now,
             largest: 0.0,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        (self.config, self.threshold) = (with.config, with.threshold);
+        (self.k, self.k_alpha) = (with.k, with.k_alpha);
     }
 
     fn rate_changed(&mut self, env: &Env) {

@@ -56,6 +56,7 @@ pub const ABOUT: About = About {
         Signal { name: "burst", unit: "s", doc: "protection of a burst left" },
         Signal { name: "active", unit: "", doc: "0 inactive, 0.5 quiescent, 1 active" },
     ],
+    live: &["target", "t_update", "alpha", "beta", "max_burst", "burst_reset"],
     ..About::NEW
 };
 
@@ -133,6 +134,19 @@ impl Policy for DocsisPie {
             activity: Activity::Inactive,
             next: env.now + config.t_update,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            p: self.p,
+            sum: self.sum,
+            old: self.old,
+            burst: self.burst,
+            quiet_for: self.quiet_for,
+            activity: self.activity,
+            next: self.next,
+            ..with
+        };
     }
 
     #[inline]

@@ -65,6 +65,7 @@ pub const ABOUT: About = About {
         Signal { name: "flows", unit: "", doc: "flows with packets queued" },
     ],
     presets: &[("cmu", &[("min_q", "2"), ("min_th", "50p"), ("max_th", "100p"), ("ecn", "false")])],
+    live: &["min_q", "min_th", "max_th", "max_p", "w_q"],
     ..About::NEW
 };
 
@@ -171,6 +172,12 @@ impl Policy for Fred {
             flows: FlowTable::new(env.limit.max_packets(), rng),
             home: Home::default(),
         })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        self.avg.retune(&with.avg, now);
+        self.config = with.config;
+        (self.min_q, self.min_th, self.max_th) = (with.min_q, with.min_th, with.max_th);
     }
 
     #[inline(always)]

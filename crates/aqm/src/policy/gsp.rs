@@ -47,6 +47,7 @@ pub const ABOUT: About = About {
             doc: "by how much the weighted time above the threshold was longer",
         },
     ],
+    live: &["threshold", "target", "interval", "alpha", "tau", "max_time"],
     ..About::NEW
 };
 
@@ -139,6 +140,16 @@ impl Policy for Gsp {
             expiry: env.now,
             delay: Duration::ZERO,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            cumul: self.cumul,
+            counted: self.counted,
+            expiry: self.expiry,
+            delay: self.delay,
+            ..with
+        };
     }
 
     #[inline]

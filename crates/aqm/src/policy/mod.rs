@@ -167,6 +167,12 @@ pub trait Policy: Sized {
     /// When parameters that are fine alone do not fit together or with the buffer.
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 
+    /// Goes on as `with`, the algorithm at rest under other parameters, from what it has learned. Only those of
+    /// [`About::live`](crate::About::live) differ. An algorithm that learns nothing is `with` from now on.
+    fn retune(&mut self, with: Self, _now: Instant) {
+        *self = with;
+    }
+
     /// A packet arrives; `q` does not hold it.
     fn on_arrival(&mut self, _pkt: &Meta, _q: &View<'_>, _cx: &mut Cx<'_>) -> Arrival {
         Arrival::Admit

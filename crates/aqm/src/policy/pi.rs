@@ -46,6 +46,7 @@ pub const ABOUT: About = About {
         (HMTG01)",
     signals: &[Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" }],
     presets: &[("hollot", &[("q_ref", "200p"), ("a", "0.00001822"), ("b", "0.00001816")])],
+    live: &["q_ref", "a", "b", "interval", "flows", "rtt"],
     ..About::NEW
 };
 
@@ -134,6 +135,10 @@ impl Policy for Pi {
             q_old: 0.0,
             next: env.now + c.interval,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self { p_m: self.p_m, q_old: self.q_old, next: self.next, ..with };
     }
 
     #[inline]

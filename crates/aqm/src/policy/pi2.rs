@@ -30,6 +30,9 @@ use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
+/// The parameters of the controller that may change while it runs.
+pub(crate) const LIVE: &[&str] = &["target", "rtt_max", "t_update", "alpha", "beta", "k"];
+
 /// What pi2 tells of itself.
 pub const ABOUT: About = About {
     name: "pi2",
@@ -54,6 +57,7 @@ pub const ABOUT: About = About {
         "linux",
         &[("t_update", "16ms"), ("alpha", "0.16"), ("beta", "3.2"), ("signals", "random")],
     )],
+    live: LIVE,
     ..About::NEW
 };
 
@@ -141,6 +145,12 @@ impl Controller {
             ends: [1.0, 1.0],
             next: now + t_update,
         }
+    }
+
+    /// Goes on as `with` from what it knows.
+    pub(crate) fn retune(&mut self, with: Self) {
+        let Self { base, old, classic, coupled, next, .. } = *self;
+        *self = Self { base, old, classic, coupled, next, ..with };
     }
 
     /// Whether classic signals are so many that ECN is no longer enough.
@@ -254,6 +264,10 @@ impl Policy for Pi2 {
             ecn: own.ecn,
             coins: [coin.clone(), coin],
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        self.controller.retune(with.controller);
     }
 
     #[inline]

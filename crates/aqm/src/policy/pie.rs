@@ -66,6 +66,7 @@ pub const ABOUT: About = About {
         Signal { name: "burst", unit: "s", doc: "burst allowance left" },
     ],
     presets: &[("linux", LINUX)],
+    live: &["target", "t_update", "alpha", "beta", "max_burst", "mark_ecnth"],
     ..About::NEW
 };
 
@@ -207,6 +208,20 @@ impl Policy for Pie {
             accumulated: 0.0,
             next: env.now + first,
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            p: self.p,
+            old: self.old,
+            sojourn: self.sojourn,
+            departures: self.departures.clone(),
+            burst: self.burst,
+            departed: self.departed,
+            accumulated: self.accumulated,
+            next: self.next,
+            ..with
+        };
     }
 
     #[inline(always)]

@@ -60,6 +60,9 @@ pub(crate) const SIGNALS: &[Signal] = &[
     Signal { name: "max_p", unit: "0 … 1", doc: "p_b at max_th" },
 ];
 
+/// The parameters of RED that may change while it runs.
+pub(crate) const LIVE: &[&str] = &["min_th", "max_th", "max_p", "w_q", "gentle"];
+
 /// What red tells of itself.
 pub const ABOUT: About = About {
     name: "red",
@@ -90,6 +93,7 @@ pub const ABOUT: About = About {
             ],
         ),
     ],
+    live: LIVE,
     ..About::NEW
 };
 
@@ -175,6 +179,10 @@ impl Policy for Red {
 
     fn new(config: &RedConfig, env: &Env, _: &mut Rng) -> Result<Self, ConfigError> {
         Ok(Self(RedCore::new(RedParams::new(config, env)?, config.max_p, env.now)))
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        self.0.retune(with.0, now);
     }
 
     #[inline(always)]

@@ -59,6 +59,7 @@ pub const ABOUT: About = About {
             Signal { name: "friendly", unit: "bit/s", doc: "TCP-friendly rate at the last test" },
         ],
     ),
+    live: &joined::<_, 7>(red::LIVE, &["rtt", "penalty_rate"]),
     ..About::NEW
 };
 
@@ -216,6 +217,11 @@ impl Policy for RedPenaltyBox {
             boxed: FlowTable::new(c.boxes, rng),
             free: env.now,
         })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        self.core.retune(with.core, now);
+        self.config = with.config;
     }
 
     #[inline]

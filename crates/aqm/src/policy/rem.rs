@@ -38,6 +38,7 @@ pub const ABOUT: About = About {
         Signal { name: "price", unit: "", doc: "price of the link" },
         Signal { name: "p_m", unit: "0 … 1", doc: "marking probability" },
     ],
+    live: &["gamma", "alpha", "phi", "target", "interval"],
     ..About::NEW
 };
 
@@ -102,6 +103,17 @@ impl Policy for Rem {
             next: env.now + c.interval,
             config: c.clone(),
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        *self = Self {
+            price: self.price,
+            p_m: self.p_m,
+            arrived: self.arrived,
+            updated: self.updated,
+            next: self.next,
+            ..with
+        };
     }
 
     #[inline]

@@ -94,6 +94,16 @@ pub const ABOUT: About = About {
             ],
         ),
     ],
+    live: &[
+        "increment",
+        "decrement",
+        "freeze_time",
+        "bin_size",
+        "bin_limit",
+        "mark_up_to",
+        "penalty_rate",
+        "boxtime",
+    ],
     ..About::NEW
 };
 

@@ -61,6 +61,19 @@ pub const ABOUT: About = About {
         Signal { name: "hash_age_s", unit: "s", doc: "time since the hash changed" },
     ],
     presets: &[("feng", &[("bin_size", "13p"), ("penalty_rate", "160kbit")])],
+    live: &[
+        "min_th",
+        "max_th",
+        "w_q",
+        "alpha",
+        "beta",
+        "max_p_min",
+        "bin_size",
+        "bin_limit",
+        "mark_up_to",
+        "penalty_rate",
+        "boxtime",
+    ],
     ..About::NEW
 };
 

@@ -58,6 +58,7 @@ pub const ABOUT: About = About {
             doc: "signalling probability of a packet that does not hit",
         },
     ],
+    live: &["overwrite", "alpha", "max_p"],
     ..About::NEW
 };
 
@@ -143,6 +144,11 @@ impl Policy for Sred {
             p_sred: 0.0,
             config: c.clone(),
         })
+    }
+
+    fn retune(&mut self, with: Self, _: Instant) {
+        let zombies = core::mem::take(&mut self.zombies);
+        *self = Self { zombies, hits: self.hits, p_sred: self.p_sred, ..with };
     }
 
     #[inline]

@@ -27,7 +27,7 @@ use super::average::Average;
 use super::red;
 use super::red::{RedConfig, RedCore, RedParams};
 use super::{Arrival, Cx, Env, Exit, Policy, Victim, View};
-use crate::about::{About, Family, Labels, Signal};
+use crate::about::{About, Family, Labels, Signal, joined};
 use crate::packet::Meta;
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
@@ -49,6 +49,7 @@ pub const ABOUT: About = About {
         Signal { name: "p_high", unit: "0 … 1", doc: "p_b of the highest" },
     ],
     labels: Labels { codepoints: true, hosts: false },
+    live: &joined::<_, 8>(red::LIVE, &["min_th_high", "max_th_high", "max_p_high"]),
     ..About::NEW
 };
 
@@ -218,6 +219,17 @@ impl Policy for Wred {
         let coupled = || Box::new(Coupled { queued: [0; 8], averages });
         let coupled = (config.average == Counted::Coupled).then(coupled);
         Ok(Self { classes: config.classes, avg, coupled, cores })
+    }
+
+    fn retune(&mut self, with: Self, now: Instant) {
+        self.avg.retune(&with.avg, now);
+        if let (Some(own), Some(with)) = (&mut self.coupled, &with.coupled) {
+            own.averages
+                .iter_mut()
+                .zip(&with.averages)
+                .for_each(|(own, with)| own.retune(with, now));
+        }
+        self.cores.iter_mut().zip(with.cores).for_each(|(own, with)| own.retune(with, now));
     }
 
     #[inline]

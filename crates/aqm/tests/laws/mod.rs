@@ -7,9 +7,10 @@
 
 use aqm::any::{BuildError, PRESET, canonical};
 use aqm::told::Rates;
+use aqm::tuned::Tunable as _;
 use aqm::{
-    About, Ack, AnyQdisc, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit, Meta,
-    Outlet, Qdisc, Rate, Rng,
+    About, Ack, AnyQdisc, CATALOG, Cause, Cx, Duration, Ecn, Env, FlowKey, Instant, Label, Limit,
+    Meta, Outlet, Qdisc, Rate, Rng,
 };
 
 mod cases;
@@ -151,7 +152,7 @@ impl Ledger {
 
 /// How a run departs from the plain one, in a way that must not matter.
 #[derive(Clone, Copy, Default)]
-struct Twist {
+struct Twist<'a> {
     /// Another payload.
     salt: u64,
     /// The timer runs at each operation, mostly too early.
@@ -165,13 +166,15 @@ struct Twist {
     /// Of the timers that are due in a wait five run at their time, not a hundred. Where each of a thousand
     /// queues has one, a hundred for each wait behind a leap took most of the time of all laws.
     late: bool,
+    /// In turn it gets each of these parameters.
+    params: &'a [Settings],
 }
 
 /// A fresh queue and the signals that it should have, or nothing when the settings do not fit this buffer.
 fn built(
     (entry, settings): &(&About, Settings),
     env: &Env,
-    twist: Twist,
+    twist: Twist<'_>,
     rng: &mut Rng,
 ) -> Option<(AnyQdisc<Numbered>, Vec<&'static str>)> {
     let mut pairs: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
@@ -202,15 +205,18 @@ fn built(
 
 /// Runs `ops` through a fresh queue, checking the books after each; what it did, or nothing when
 /// the settings do not fit this buffer.
-fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option<Vec<Event>> {
+fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist<'_>) -> Option<Vec<Event>> {
     let mut now = Instant::from_nanos(twist.start);
     let mut rng = Rng::new(11, 0);
     let env = Env { now, ..*env };
     let (mut q, expected) = built(case, &env, twist, &mut rng)?;
     let mut log = Log::default();
     let mut ledger = Ledger { packets: Vec::new(), flows: [[0; 4]; 5] };
-    for op in ops {
+    for (n, op) in ops.iter().enumerate() {
         let before = log.0.len();
+        if n % 37 == 36 && !twist.params.is_empty() {
+            retune(&mut q, case.0, &twist.params[n / 37 % twist.params.len()], now);
+        }
         if twist.early_timer && q.poll_at().is_some_and(|at| at > now) {
             q.on_timer(&mut Cx { now, rng: &mut rng }, &mut To(&mut log));
         }
@@ -248,6 +254,20 @@ fn run(case: &(&About, Settings), env: &Env, ops: &[Op], twist: Twist) -> Option
     }
     tally(&q, &log.0);
     Some(log.0)
+}
+
+/// Gives a queue other parameters, if they fit its buffer.
+fn retune(q: &mut AnyQdisc<Numbered>, about: &About, settings: &Settings, now: Instant) {
+    let pairs = settings.iter().map(|(k, v)| (&k[..], &v[..])).filter(|pair| *pair != FILTER);
+    let env = Env { now, ..env(Limit::packets(20)) };
+    let queue = match q {
+        AnyQdisc::Filtered(filtered) => filtered.behind_mut(),
+        queue => queue,
+    };
+    match queue.retune(about.name, &pairs.collect::<Vec<_>>(), &env) {
+        Ok(()) | Err(BuildError::Config(_)) => {}
+        Err(e) => panic!("{settings:?}: {e:?}"),
+    }
 }
 
 /// The signals: all that are expected, in order, finite, probabilities in [0, 1].
@@ -414,8 +434,8 @@ fn a_flow_keeps_its_order() {
     });
 }
 
-/// The same seed, a queue built anew, another payload, a timer that asks too early, and a start in
-/// the far future all give the same decisions and signals.
+/// The same seed, a queue built anew, another payload, a timer that asks too early, a start in the far future,
+/// and a change of parameters to those that it has all give the same decisions and signals.
 #[test]
 fn decisions_depend_on_traffic_and_seed_alone() {
     for_each_case(|case| {
@@ -429,6 +449,7 @@ fn decisions_depend_on_traffic_and_seed_alone() {
             Twist { start: 12_345_678_901_234_567, ..Twist::default() },
             Twist { start: u64::MAX / 2, ..Twist::default() },
             Twist { told: true, ..Twist::default() },
+            Twist { params: std::slice::from_ref(&case.1), ..Twist::default() },
         ] {
             let other = run(case, &env, &ops, twist);
             let differ = plain.iter().flatten().zip(other.iter().flatten()).find(|(a, b)| a != b);
@@ -436,6 +457,34 @@ fn decisions_depend_on_traffic_and_seed_alone() {
             assert_eq!(plain.is_some(), other.is_some());
         }
     });
+}
+
+/// Each parameter that may change while a queue runs goes to each end of its range; the books balance, and a
+/// queue goes on to serve what it has.
+#[test]
+fn parameters_may_change_while_it_runs() {
+    for about in CATALOG {
+        let names = (about.parameters)().into_iter().map(|param| param.name).collect::<Vec<_>>();
+        assert!(about.live.iter().all(|name| names.contains(name)), "{}", about.name);
+        // SFQ's are those of the RED in its queues.
+        let base: Settings = if about.name == "sfq" { vec![own(("aqm", "red"))] } else { vec![] };
+        let may = |(name, value): &(String, String)| {
+            about.live.contains(&&name[..]) || base.contains(&(name.clone(), value.clone()))
+        };
+        let own_cases = cases().into_iter().filter(|(of, _)| of.name == about.name);
+        let changed: Vec<_> =
+            own_cases.map(|(_, set)| set).filter(|set| set.iter().all(may)).collect();
+        assert_eq!(changed.len() > 1, !about.live.is_empty(), "{}", about.name);
+        let twist = Twist { params: &changed, ..Twist::default() };
+        for seed in 0..3 {
+            let ops = traffic(seed, 3000, true, MS);
+            assert!(run(&(about, base.clone()), &env(Limit::packets(20)), &ops, twist).is_some());
+        }
+    }
+}
+
+fn own((name, value): (&str, &str)) -> (String, String) {
+    (name.into(), value.into())
 }
 
 /// A queue that is told another rate before the first packet is as one that was built for it. AVQ and

@@ -311,6 +311,34 @@ fn a_queue_is_told_only_of_a_rate_that_varies() {
     }
 }
 
+/// Parameters that change are of the discipline, are such as may change, and come in the order of their times.
+#[test]
+fn a_queue_says_which_parameters_may_change() {
+    let change = |aqm: &str, changes: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[network]\npreset = \"dumbbell\"\n[[queue]]\naqm = \"{aqm}\"\n\
+             buffer = \"100p\"\nchange = [{changes}]\n[[traffic]]\ntransport = \"sack\"\n"
+        );
+        Scenario::from_toml(&text, "s.toml")
+    };
+    let later = "{ at = \"2s\", params = { max_p = 0.2 } }";
+    let read = change("red", later).unwrap();
+    let again = Scenario::from_toml(&read.to_toml(), "t.toml").unwrap();
+    assert_eq!((again.queue[0].change.len(), &again.queue[0].change), (1, &read.queue[0].change));
+    for (aqm, changes, key, word) in [
+        ("red", "{ at = \"2s\", params = { spacing = \"wait\" } }", "[0].params.spacing", "max_p"),
+        ("red", "{ at = \"2s\", params = { max_q = 1 } }", "[0].params.max_q", "max_p"),
+        ("droptail", later, "[0].params.max_p", "no parameter"),
+        ("red", &format!("{later}, {{ at = \"1s\", params = {{}} }}"), "[1].at", "2s or later"),
+    ] {
+        let error = change(aqm, changes).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("queue[0].change{key}")) && error.contains(word),
+            "{error}"
+        );
+    }
+}
+
 /// GOOD with a filter before its queue.
 const FILTERED: &str =
     "w_q = 0.02 }\nprefilter = \"red-pd\"\nprefilter_params = { target_rtt = \"20ms\" }";

@@ -205,6 +205,10 @@ impl Managed {
         &self.queue
     }
 
+    pub(super) fn queue_mut(&mut self) -> &mut AnyQdisc<Packet> {
+        &mut self.queue
+    }
+
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.
     pub(crate) fn count_groups(&mut self, of: Vec<u16>) {
         self.service.server.count_groups(of);

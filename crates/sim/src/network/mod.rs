@@ -26,7 +26,7 @@ mod path;
 mod stage;
 mod wires;
 
-use aqm::{Env, Framing, Rate};
+use aqm::{AnyQdisc, Env, Framing, Rate};
 use link::{DecisionHash, Impair, NEVER, Sending};
 
 use crate::event::{EventList, Timetable};
@@ -444,6 +444,11 @@ impl Network {
     /// The managed queue of a link, if it has one.
     pub fn queue(&self, link: usize) -> Option<&Managed> {
         self.queues[link].as_deref()
+    }
+
+    /// The discipline on a link.
+    pub fn queue_mut(&mut self, link: usize) -> Option<&mut AnyQdisc<Packet>> {
+        Some(self.queues[link].as_deref_mut()?.queue_mut())
     }
 
     /// All managed queues, in the order of their links.

@@ -2,7 +2,8 @@
 
 mod tables;
 
-use aqm::Duration;
+use aqm::tuned::Tuned;
+use aqm::{AnyQdisc, Duration};
 use scenario::error::Complaint;
 use scenario::network::Topology;
 use scenario::switch;
@@ -12,6 +13,7 @@ use crate::autorate::{self, Autorate};
 use crate::control::{Held, Setting};
 use crate::network::Pool;
 use crate::network::{Identities, Managed};
+use crate::packet::Packet;
 use crate::parts::Parts;
 use crate::parts::division::divide;
 use crate::results::journal::Selection;
@@ -270,6 +272,11 @@ impl Run {
     /// The link of the first queue with a discipline of this name, as in files.
     pub fn link_of(&self, aqm: &str) -> Option<usize> {
         self.queues.iter().find(|queue| queue.aqm == aqm).map(|queue| queue.link)
+    }
+
+    /// The queue on a link whose parameters change. Only in a run on one thread.
+    pub fn tuned_mut(&mut self, link: usize) -> Option<&mut Tuned<AnyQdisc<Packet>>> {
+        self.simulation.whole().queue_mut(link)?.tuned_mut()
     }
 
     /// The simulation, to look at.

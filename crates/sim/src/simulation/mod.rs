@@ -9,7 +9,7 @@ mod flow;
 mod part;
 mod web;
 
-use aqm::Env;
+use aqm::{AnyQdisc, Env};
 use link::NEVER;
 use link::memory::{fetch_ahead, room_for};
 
@@ -166,6 +166,11 @@ impl Simulation {
     /// The managed queue of a link, if it has one.
     pub fn queue(&self, link: usize) -> Option<&Managed> {
         self.network.queue(link)
+    }
+
+    /// The discipline on a link.
+    pub fn queue_mut(&mut self, link: usize) -> Option<&mut AnyQdisc<Packet>> {
+        self.network.queue_mut(link)
     }
 
     /// All managed queues, in the order of their links.

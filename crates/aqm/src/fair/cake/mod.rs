@@ -107,6 +107,7 @@ pub const ABOUT: About = About {
         ("datacentre", &[("rtt", "100us")]),
     ],
     labels: Labels { codepoints: true, hosts: true },
+    live: &["rtt", "target"],
     ..About::NEW
 };
 
@@ -502,15 +503,23 @@ impl<P: Carried> Cake<P> {
             tin.schedule = Schedule::new(rate, tin.schedule.next);
             tin.flows.set_quantum(quantum(rate));
         }
+        if let Some(special) = &mut self.special {
+            special.env = *env;
+            special.weighs = rate == Rate::MAX;
+        }
+        self.has_config(env);
+    }
+
+    /// The COBALTs of all tins are as the configuration says.
+    fn has_config(&mut self, env: &Env) {
         let queues = self.queues;
         for (line, cobalt) in self.lines.policies().enumerate() {
             let env = Env { rate: self.tins[line / queues].schedule.rate, ..*env };
             cobalt.reconfigure(self.config.cobalt(&env), &env);
         }
         if let Some(special) = &mut self.special {
-            special.env = *env;
+            let rate = if special.weighs { Rate::MAX } else { special.env.rate };
             special.times = special.times(&self.config, rate);
-            special.weighs = rate == Rate::MAX;
         }
     }
 }
@@ -571,6 +580,12 @@ impl<P: Carried> Discipline<P> for Cake<P> {
             config: config.clone(),
             special,
         })
+    }
+
+    fn retune(&mut self, config: &CakeConfig, env: &Env) -> Result<(), ConfigError> {
+        self.config = config.clone();
+        self.has_config(env);
+        Ok(())
     }
 }
 

@@ -109,6 +109,7 @@ pub const ABOUT: About = About {
             ("gentle", "true"),
         ],
     )],
+    live: red::LIVE,
     ..About::NEW
 };
 

@@ -243,6 +243,12 @@ impl RedCore {
         self.params = params;
     }
 
+    /// Goes on as `with` from what it knows.
+    pub(crate) fn retune(&mut self, with: Self, now: Instant) {
+        self.avg.retune(&with.avg, now);
+        (self.params, self.max_p) = (with.params, with.max_p);
+    }
+
     /// The signals that the RED family reports: what a packet of mean length would meet at `now`.
     pub(crate) fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let avg = self.average_at(now);

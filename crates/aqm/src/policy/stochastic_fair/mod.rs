@@ -133,6 +133,12 @@ impl<A: Account> Policy for StochasticFair<A> {
         })
     }
 
+    fn retune(&mut self, with: Self, now: Instant) {
+        (self.config, self.rule) = (with.config, with.rule);
+        (self.bin_size, self.bin_limit) = (with.bin_size, with.bin_limit);
+        self.limiter.retune(&with.limiter, now);
+    }
+
     #[inline(always)]
     fn on_arrival(&mut self, pkt: &Meta, q: &View<'_>, cx: &mut Cx<'_>) -> Arrival {
         if !self.config.full_teaches && !q.fits(pkt.len) {

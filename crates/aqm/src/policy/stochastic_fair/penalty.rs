@@ -83,6 +83,14 @@ impl Limiter {
         }
     }
 
+    /// Has the rate and the Boxtime of `with` from `now` on; an estimated rate stays.
+    pub(super) fn retune(&mut self, with: &Self, now: Instant) {
+        self.boxtime = with.boxtime;
+        if self.share.is_none() && self.rate != with.rate {
+            self.change_rate(with.rate, now);
+        }
+    }
+
     fn change_rate(&mut self, rate: Rate, now: Instant) {
         // What is owed stays the same in bytes.
         if let Some(busy) = &mut self.busy_until

@@ -1,0 +1,233 @@
+//! A queue whose parameters change at given times, as an operator changes them.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::context::{Backlog, Cx, Env, State};
+use crate::packet::Meta;
+use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::time::Instant;
+use crate::told::Through;
+use crate::units::Rate;
+
+/// All parameters of an algorithm that are not at their defaults, as pairs of name and text.
+pub type Settings = Vec<(String, String)>;
+
+/// A queue whose parameters can change while it runs.
+pub trait Tunable {
+    /// Why they cannot.
+    type Error;
+
+    /// The queue of the algorithm `name` has these `settings` over its defaults from `env.now` on. Only parameters
+    /// of [`About::live`](crate::About::live) may differ from those that it has. Packets stay, and so does what
+    /// the algorithm has learned.
+    ///
+    /// # Errors
+    /// Parameters that do not exist or do not fit; nothing has changed then.
+    fn retune(
+        &mut self,
+        name: &str,
+        settings: &[(&str, &str)],
+        env: &Env,
+    ) -> Result<(), Self::Error>;
+}
+
+/// A queue `Q` that has other parameters from given instants on. A change comes before all else that happens at its
+/// instant.
+#[derive(Clone, Debug)]
+pub struct Tuned<Q> {
+    queue: Q,
+    name: String,
+    env: Env,
+    /// Those to come, the next first.
+    changes: VecDeque<(Instant, Settings)>,
+}
+
+impl<Q: Tunable + Clone> Tuned<Q> {
+    /// A `queue` of the algorithm `name` that was built with `env`, and its `changes`, in order.
+    ///
+    /// # Errors
+    /// The number of a change that is not possible, and why.
+    pub fn new(
+        queue: Q,
+        name: &str,
+        env: &Env,
+        changes: Vec<(Instant, Settings)>,
+    ) -> Result<Self, (usize, Q::Error)> {
+        let tuned = Self { queue, name: name.into(), env: *env, changes: changes.into() };
+        let mut tried = tuned.clone();
+        for n in 0..tuned.changes.len() {
+            tried.change().map_err(|error| (n, error))?;
+        }
+        Ok(tuned)
+    }
+}
+
+impl<Q: Tunable> Tuned<Q> {
+    /// It has these `settings` from `at` on, which is not before its other changes. One at the same instant has no
+    /// effect.
+    pub fn change_at(&mut self, at: Instant, settings: Settings) {
+        if self.changes.back().is_some_and(|(last, _)| *last == at) {
+            self.changes.pop_back();
+        }
+        self.changes.push_back((at, settings));
+    }
+
+    /// The rate of its link, as far as it knows.
+    pub fn rate(&self) -> Rate {
+        self.env.rate
+    }
+
+    /// Makes the next change.
+    fn change(&mut self) -> Result<(), Q::Error> {
+        let Some((now, settings)) = self.changes.pop_front() else { return Ok(()) };
+        let settings: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();
+        self.queue.retune(&self.name, &settings, &Env { now, ..self.env })
+    }
+
+    /// Makes the changes up to `now`. One that does not fit the present rate of the link is left out.
+    fn catch_up(&mut self, now: Instant) {
+        while self.changes.front().is_some_and(|(at, _)| *at <= now) {
+            _ = self.change();
+        }
+    }
+}
+
+impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
+    #[inline(never)]
+    fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.catch_up(cx.now);
+        self.queue.enqueue(meta, packet, cx, &mut Through(out));
+    }
+
+    #[inline(never)]
+    fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        self.catch_up(cx.now);
+        self.queue.dequeue(cx, &mut Through(out))
+    }
+
+    fn ready_at(&self) -> Option<Instant> {
+        self.queue.ready_at()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.queue.counters()
+    }
+
+    fn congested(&self, now: Instant) -> bool {
+        self.queue.congested(now)
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        self.queue.poll_at()
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.catch_up(cx.now);
+        self.queue.on_timer(cx, &mut Through(out));
+    }
+
+    fn rate_changed(&mut self, env: &Env) {
+        self.catch_up(env.now);
+        self.env = *env;
+        self.queue.rate_changed(env);
+    }
+
+    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe(now, sink);
+    }
+
+    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.observe_flow(packet, now, sink);
+    }
+
+    fn state(&self) -> State {
+        self.queue.state()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::any::{AnyQdisc, BuildError};
+    use crate::packet::Ecn;
+    use crate::policy::lab::env;
+    use crate::rng::Rng;
+    use crate::time::Duration;
+    use std::vec;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn set(name: &str, value: &str) -> Settings {
+        vec![(name.into(), value.into())]
+    }
+
+    fn tuned(
+        name: &str,
+        settings: &[(&str, &str)],
+        changes: Vec<(Instant, Settings)>,
+    ) -> Result<AnyQdisc<()>, (usize, BuildError)> {
+        let mut rng = Rng::new(1, 0);
+        AnyQdisc::build(name, settings, &env(100), &mut rng).unwrap().tuned(
+            name,
+            &env(100),
+            changes,
+        )
+    }
+
+    /// Whether the queue, which is emptied, takes a packet of each millisecond.
+    fn takes(queue: &mut AnyQdisc<()>, times: core::ops::Range<u64>) -> Vec<bool> {
+        let mut rng = Rng::new(1, 0);
+        let one = |ms| {
+            let cx = &mut Cx { now: at(ms), rng: &mut rng };
+            let meta = Meta { len: 1000, ecn: Ecn::NotEct, ..Meta::default() };
+            queue.enqueue(meta, (), cx, &mut ());
+            queue.dequeue(cx, &mut ()).is_some()
+        };
+        times.map(one).collect()
+    }
+
+    #[test]
+    fn a_change_comes_before_what_happens_at_its_instant() {
+        let changes = vec![(at(2), set("p", "1")), (at(4), set("p", "0"))];
+        let mut queue = tuned("bernoulli", &[("p", "0")], changes).unwrap();
+        assert_eq!(takes(&mut queue, 0..6), [true, true, false, false, true, true]);
+    }
+
+    /// BLUE's p_m stays what losses made it, and then falls by the new decrement.
+    #[test]
+    fn what_was_learned_stays() {
+        let fast = [("freeze_time", "0s"), ("decrement", "0"), ("initial", "0.5")];
+        let changed = vec![
+            ("freeze_time".into(), "0s".into()),
+            ("decrement".into(), "0.125".into()),
+            ("initial".into(), "0.5".into()),
+        ];
+        let mut queue = tuned("blue", &fast, vec![(at(5), changed)]).unwrap();
+        let mut seen = Vec::new();
+        for ms in 0..8 {
+            let mut rng = Rng::new(1, 0);
+            assert!(queue.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ()).is_none());
+            queue.observe(at(ms), &mut |_, value| seen.push(value));
+        }
+        assert_eq!(seen, [0.5, 0.5, 0.5, 0.5, 0.5, 0.375, 0.25, 0.125]);
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_is_named() {
+        let error = |name, changes| tuned(name, &[], changes).err().unwrap();
+        let fits = (at(1), set("max_th", "50p"));
+        let (n, e) = error("red", vec![fits.clone(), (at(2), set("max_th", "0.1p"))]);
+        assert_eq!(n, 1);
+        assert!(matches!(e, BuildError::Parameter(name, _) if name == "max_th"));
+        let (n, e) = error("red", vec![fits, (at(2), set("min_th", "90p"))]);
+        assert_eq!((n, matches!(e, BuildError::Config(_))), (1, true));
+    }
+}
