@@ -7,7 +7,7 @@ export XDG_RUNTIME_DIR=$at
 ip link set lo up
 unshare -n sleep 60 >&- 2>&- & left=$!
 unshare -n sleep 60 >&- 2>&- & right=$!
-trap 'for pid in $left $right $(pidof "$g"); do kill -9 $pid 2>&-; done' EXIT
+trap 'for pid in $left $right $(pidof "$g"); do kill -9 $pid 2>&-; done; rm -f "$g" "$g.good"' EXIT
 here=$(readlink /proc/self/ns/net)
 for host in $left $right; do
     while [ "$(readlink /proc/$host/ns/net)" = "$here" ]; do sleep 0.05; done
