@@ -1,6 +1,8 @@
 //! The one place that reads a clock.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds since it was made; never goes back, whatever happens to the calendar.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,20 @@ impl Clock {
         Self { start: Instant::now(), epoch: since.as_nanos() as u64 }
     }
 
+    /// The clock of another process of this machine, which described it by [`Clock::told`].
+    pub(crate) fn of([start, epoch]: [u64; 2]) -> Option<Self> {
+        let since = monotonic().checked_sub(start)?;
+        let start = Self::new().start.checked_sub(Duration::from_nanos(since))?;
+        Some(Self { start, epoch })
+    }
+
+    /// Time 0, by the system's clock that never goes back and in ns since 1970.
+    pub(crate) fn told(&self) -> [u64; 2] {
+        // In this order a pause in between makes the other clock late, not early.
+        let now = self.now();
+        [monotonic().saturating_sub(now), self.epoch]
+    }
+
     /// Time 0 in ns since 1970. A calendar that is set anew later changes nothing here.
     pub fn epoch(&self) -> u64 {
         self.epoch
@@ -28,6 +44,11 @@ impl Clock {
     pub fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
+}
+
+/// The system's clock that never goes back, ns.
+fn monotonic() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
 /// A time in ns since 1970 as RFC 3339 has it, in UTC, to the millisecond.

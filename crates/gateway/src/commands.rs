@@ -129,6 +129,8 @@ pub(crate) enum Ctl {
     Show,
     /// Print the options that its links have now, as a file for `run --config`.
     Save,
+    /// Have a new process of the installed program take over, while packets flow.
+    Upgrade,
     /// Change its links. Nothing is lost: what is queued leaves first.
     Set(Box<Change>),
 }
@@ -183,6 +185,9 @@ pub(crate) struct Run {
     /// who is there sees it.
     #[arg(long)]
     pub(crate) keep_carrier: bool,
+    /// Take over from the gateway that has started this process.
+    #[arg(long, hide = true)]
+    pub(crate) take_over: bool,
     /// Take options from a TOML file: `rate = "10mbit"`, and parameters in a table `[param]`. Those
     /// given here override it.
     #[arg(long, value_name = "FILE")]

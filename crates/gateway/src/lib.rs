@@ -12,13 +12,14 @@
 //! | [`link`] | an emulated link: queue, transmitter, wire; time is handed in |
 //! | [`session`] | from the first packet to the last: log, recording, summaries; what is given up |
 //! | [`control`] | questions and changes while it runs |
+//! | [`renewal`], [`upgrade`] | new files and options while it runs; a new process that takes over |
 //! | [`namespace`], [`shell`] | the ends of a link in network namespaces; a command behind it |
 //! | [`bridge`], [`guard`] | a link between two interfaces, and no way beside it; what is done about them meanwhile |
 //! | [`testbed`] | measurements with traffic of the kernel's own, and of this machine |
 //! | [`record`] | arrivals, recorded and replayed in the simulator |
 //! | [`output`] | what is written while packets go, by threads of its own |
 //! | [`options`], [`config`], [`text`], [`report`], [`trouble`] | command line, options from a file, results, what is wrong |
-//! | [`privilege`], `service`, `signals`, `netlink`, `sys` | what the gateway asks of the system, and tells it |
+//! | [`privilege`], `service`, `signals`, `netlink`, `messages`, `sys` | what the gateway asks of the system, and tells it |
 //! | [`clock`] | the one place that reads a clock |
 
 pub mod bridge;
@@ -30,6 +31,7 @@ pub mod frame;
 pub mod guard;
 pub mod io;
 pub mod link;
+mod messages;
 pub mod namespace;
 mod netlink;
 pub mod options;
@@ -46,3 +48,4 @@ mod sys;
 pub mod testbed;
 pub mod text;
 pub mod trouble;
+pub mod upgrade;

@@ -93,9 +93,13 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::SUCCESS)
         }
         Task::Ctl { user, name, what } => {
+            if let Ctl::Upgrade = what {
+                print(control::upgrade(&name, user)?);
+                return Ok(ExitCode::SUCCESS);
+            }
             let saves = matches!(what, Ctl::Save);
             let request = match what {
-                Ctl::Show | Ctl::Save => Request::Show {},
+                Ctl::Show | Ctl::Save | Ctl::Upgrade => Request::Show {},
                 Ctl::Set(change) => Request::Set(change),
             };
             let answer = control::ask(&name, user, &request)?;
@@ -136,7 +140,7 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             Ok(ExitCode::from(code as u8))
         }
         Task::Keep { port, arguments } => {
-            keep(port, || wanted(&arguments));
+            keep(port, &arguments, || wanted(&arguments));
             Ok(ExitCode::SUCCESS)
         }
         Task::SweepUplink { interface } => {
@@ -190,7 +194,8 @@ fn between(options: &Run) -> Result<ExitCode, Trouble> {
     let specs = options.link.specs()?;
     let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
     let access = Access { plane: options.plane, open_host: options.open_host };
-    let finished = bridge(&specs, &how, [&options.lan, &options.wan], access)?;
+    let names = [&options.lan[..], &options.wan];
+    let finished = bridge(&specs, &how, names, access, options.take_over)?;
     if !options.run.quiet {
         say(report::table(&finished));
     }

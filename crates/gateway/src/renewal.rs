@@ -2,31 +2,35 @@
 //! are called by then (whoever rotates logs has renamed them), and its configuration is read again. A link of
 //! which it says the same as before stays as it is: a rotation of logs does not undo a `ctl set`. The
 //! gateway itself opens no file any more. Another process, which keeps the rights that it was started with,
-//! does it and hands over what it has opened; and it guards the ports ([`Guard`]).
+//! does it and hands over what it has opened; it guards the ports ([`Guard`]); and it starts the process that takes
+//! over ([`crate::upgrade`]).
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{env, thread};
 
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::control::{Asking, Renewal, Request};
 use crate::guard::{Guard, Guarding, Happened, Identity};
 use crate::link::Spec;
+use crate::messages::{heard, tell};
 use crate::output::writer;
 use crate::record::{described, links};
 use crate::report::setting;
-use crate::sys;
 use crate::trouble::{Trouble, say};
+use crate::upgrade::{self, Estate};
 
 /// The command line's own name for [`keep`], which users need not know.
 pub const KEEP: &str = "bound-keep";
@@ -44,13 +48,30 @@ pub struct Wanted {
     pub guarding: Guarding,
 }
 
-/// The process that opens and reads.
+/// The process that opens and reads, and the way to it.
 #[derive(Debug)]
-pub(crate) struct Keeper(UnixStream);
+pub(crate) struct Keeper(UnixStream, Child);
+
+/// What else the gateway asks of it, each by a byte.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum Wish {
+    /// To start a new process that takes over.
+    Upgrade = b'u',
+    /// To end that again.
+    Kill = b'k',
+    /// To leave the ports to the other process of its kind.
+    Leave = b'l',
+}
 
 impl Keeper {
-    /// Starts it, with the rights and the command line of this process. From now on SIGHUP is for it.
-    pub(crate) fn start(ports: [Identity; 2]) -> Result<Self, Trouble> {
+    /// Starts it, with the rights and the command line of this process, and with the `facts` and open `files` for
+    /// one that takes over. From now on SIGHUP is for it.
+    pub(crate) fn start<'a>(
+        ports: [Identity; 2],
+        facts: &Value,
+        files: impl IntoIterator<Item = (&'a str, BorrowedFd<'a>)>,
+    ) -> Result<Self, Trouble> {
         let failed = |e: io::Error| Trouble::system("starting what opens files anew", e);
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let mut keeper = Command::new("/proc/self/exe");
@@ -59,16 +80,19 @@ impl Keeper {
         keeper.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C is not for it.
         keeper.process_group(0);
-        keeper.spawn().map_err(failed)?;
+        let child = keeper.spawn().map_err(failed)?;
+        upgrade::leave(&ours, facts, files).map_err(failed)?;
         let asked = ours.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(SIGHUP, asked).map_err(failed)?;
-        Ok(Self(ours))
+        Ok(Self(ours, child))
     }
 
-    /// Starts a thread that hands over each renewal.
-    pub(crate) fn serve(self, mut asking: Asking) -> Result<(), Trouble> {
+    /// Starts a thread that hands over each renewal, and leads a process that takes over.
+    pub(crate) fn serve(&self, mut asking: Asking) -> Result<(), Trouble> {
+        let failed = |e| Trouble::system("starting a thread", e);
+        let stream = self.0.try_clone().map_err(failed)?;
         let hear = move || {
-            while let Ok((lines, mut files)) = heard(&self.0) {
+            while let Ok((lines, mut files)) = heard(&stream) {
                 for said in lines {
                     if said["files"].is_array() {
                         let renewal = renewal(&said, std::mem::take(&mut files));
@@ -79,6 +103,9 @@ impl Keeper {
                             Err(trouble) => say(warning(&trouble)),
                         }
                     }
+                    if !said["upgrade"].is_null() {
+                        upgrade::lead(&said["upgrade"], files.pop(), &mut asking);
+                    }
                     if !said["event"].is_null() {
                         _ = asking.ask(Request::Note(Box::new(said["event"].clone())));
                     }
@@ -86,25 +113,27 @@ impl Keeper {
                     notes.for_each(|note| say(note.as_str().unwrap_or_default()));
                 }
             }
+            upgrade::ended(&mut asking);
         };
         let started = thread::Builder::new().name("renewal".into()).spawn(hear);
-        started.map(drop).map_err(|e| Trouble::system("starting a thread", e))
+        started.map(drop).map_err(failed)
     }
-}
 
-/// Lines, and the open files that come with one of them.
-fn heard(stream: &UnixStream) -> io::Result<(Vec<Value>, Vec<OwnedFd>)> {
-    let (mut text, mut files) = (Vec::new(), Vec::new());
-    while !text.ends_with(b"\n") {
-        let (more, others) = sys::receive(stream)?;
-        if more.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        text.extend(more);
-        files.extend(others);
+    /// Asks for something; whether it is there to hear that.
+    pub(crate) fn wish(&self, wish: Wish) -> bool {
+        (&self.0).write_all(&[wish as u8]).is_ok()
     }
-    let lines = serde_json::Deserializer::from_slice(&text).into_iter();
-    Ok((lines.collect::<Result<_, _>>()?, files))
+
+    /// Waits a while until it has ended: the next gateway may need what it holds.
+    pub(crate) fn end(mut self) {
+        _ = self.0.shutdown(Shutdown::Both);
+        for _ in 0..200 {
+            if !matches!(self.1.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
@@ -128,6 +157,11 @@ pub(crate) fn renewed(old: &Spec, new: &Spec) -> Option<Spec> {
     (new != *old).then_some(new)
 }
 
+/// Whether a link is to be another one; each reading may draw another seed.
+fn is_other(new: &Spec, old: &Spec) -> bool {
+    *new != Spec { seed: new.seed, ..old.clone() }
+}
+
 /// The message that something goes on as it was.
 fn warning(Trouble { what, hint }: &Trouble) -> String {
     let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
@@ -136,11 +170,19 @@ fn warning(Trouble { what, hint }: &Trouble) -> String {
 
 /// Opens files and reads options anew each time that a byte comes on standard input, until that ends; what
 /// there is goes back there. Meanwhile it guards the ports. `wanted` reads the options.
-pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) {
+pub fn keep(
+    ports: Vec<Identity>,
+    arguments: &[OsString],
+    wanted: impl Fn() -> Result<Wanted, Trouble>,
+) {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         _ = signal_hook::flag::register(signal, Arc::default());
     }
     let Ok(stream) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return };
+    let (Ok(mut estate), Ok(program)) = (Estate::receive(&stream), env::current_exe()) else {
+        return;
+    };
+    let mut new: Option<Child> = None;
     let Ok(first) = wanted() else { return };
     let mut read = first.specs.clone();
     let ports = ports.try_into().ok();
@@ -148,16 +190,53 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
     loop {
         for Happened { event, note } in guard.as_mut().map(Guard::look).unwrap_or_default() {
             let said = json!({"event": event, "notes": [note]});
-            if tell(&stream, &said, &[None, None]).is_err() {
+            if tell(&stream, &said, &[]).is_err() {
                 break;
             }
         }
+        // Nothing is left of one that has ended.
+        new.as_mut().map(Child::try_wait);
         if !asked(&stream, guard.as_ref()) {
             continue;
         }
         // Several at a time are one.
-        if !matches!((&stream).read(&mut [0; 64]), Ok(1..)) {
-            break;
+        let mut bytes = [0; 64];
+        let Ok(count @ 1..) = (&stream).read(&mut bytes) else { break };
+        let wishes = |wish: Wish| bytes[..count].contains(&(wish as u8));
+        if wishes(Wish::Leave) {
+            return;
+        }
+        if wishes(Wish::Kill) {
+            new.as_mut().map(Child::kill);
+        }
+        if wishes(Wish::Upgrade) {
+            let same = wanted().and_then(|wanted| {
+                if wanted.rest != first.rest {
+                    Err(Trouble::new(ANOTHER_START, upgrade::RESTART))
+                } else if [0, 1].iter().any(|&i| is_other(&wanted.specs[i], &read[i])) {
+                    Err(Trouble::new(
+                        "the file has changed, and the links have not",
+                        "SIGHUP first",
+                    ))
+                } else {
+                    Ok(())
+                }
+            });
+            let started = same.and_then(|()| upgrade::start(&program, arguments, &estate));
+            let told = match &started {
+                Ok((way, child)) => {
+                    tell(&stream, &json!({"upgrade": {"pid": child.id()}}), &[way.as_fd()])
+                }
+                Err(trouble) => tell(&stream, &json!({"upgrade": upgrade::told(trouble)}), &[]),
+            };
+            if told.is_err() {
+                break;
+            }
+            new = started.ok().map(|(_, child)| child);
+        }
+        // SIGHUP has another byte.
+        if bytes[..count].iter().all(u8::is_ascii_lowercase) {
+            continue;
         }
         // One that fails is no reason to leave out another.
         let mut notes = Vec::new();
@@ -167,8 +246,7 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
                     notes.push(format!("warning: SIGHUP: {ANOTHER_START}"));
                 }
                 let specs = wanted.specs;
-                let is_new =
-                    [0, 1].map(|i| specs[i] != Spec { seed: specs[i].seed, ..read[i].clone() });
+                let is_new = [0, 1].map(|i| is_other(&specs[i], &read[i]));
                 let mut said = described(&specs);
                 said["new"] = json!(is_new);
                 read = specs;
@@ -188,12 +266,15 @@ pub fn keep(ports: Vec<Identity>, wanted: impl Fn() -> Result<Wanted, Trouble>) 
         });
         let opened =
             first.files.iter().zip(&files).map(|(path, file)| file.as_ref().and(path.as_ref()));
+        files[0].iter().for_each(|log| estate.replace("log", log));
         said["files"] = json!(opened.collect::<Vec<_>>());
         said["notes"] = json!(notes);
+        let files: Vec<_> = files.iter().flatten().map(AsFd::as_fd).collect();
         if tell(&stream, &said, &files).is_err() {
             break;
         }
     }
+    drop(estate);
     if let Some(guard) = guard {
         guard.end();
     }
@@ -212,13 +293,3 @@ fn asked(stream: &UnixStream, guard: Option<&Guard>) -> bool {
 const LOOK: u16 = 500;
 
 const ANOTHER_START: &str = "only the links change while it runs: what else is otherwise in the configuration needs another start";
-
-fn tell(mut stream: &UnixStream, said: &Value, files: &[Option<File>; 2]) -> io::Result<()> {
-    let line = format!("{said}\n").into_bytes();
-    let shown: Vec<_> = files.iter().flatten().map(|file| file.as_raw_fd()).collect();
-    let files = [ControlMessage::ScmRights(&shown)];
-    let files = if shown.is_empty() { &[][..] } else { &files };
-    let sent =
-        sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(&line)], files, MsgFlags::empty(), None)?;
-    stream.write_all(&line[sent..])
-}

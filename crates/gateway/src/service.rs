@@ -52,6 +52,11 @@ impl Service {
         self.tell("WATCHDOG=1");
     }
 
+    /// From here on the process `pid` is the service's.
+    pub(crate) fn hands_over(&self, pid: u64) {
+        self.tell(&format!("MAINPID={pid}"));
+    }
+
     /// It ends.
     pub(crate) fn stops(&self) {
         self.tell("STOPPING=1");

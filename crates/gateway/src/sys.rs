@@ -359,10 +359,10 @@ pub(crate) fn bound_to(socket: &impl AsFd) -> io::Result<Option<u32>> {
     Ok(u32::try_from(address.sll_ifindex).ok().filter(|&index| index > 0))
 }
 
-/// The next bytes of a connection, and at most three open files that come with them.
+/// The next bytes of a connection, and the few open files that come with them.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; 4096];
-    let mut space = nix::cmsg_space!([RawFd; 3]);
+    let mut space = nix::cmsg_space!([RawFd; 16]);
     let mut parts = [io::IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)?;

@@ -9,6 +9,7 @@ use aqm::{Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng};
 use crate::NEVER;
 use crate::hash::DecisionHash;
 use crate::stats::{QueueStats, QueueSummary};
+use crate::varying::FAR;
 
 /// What is written down of a packet beside what its queue knows of it.
 pub trait Item: Copy {
@@ -174,6 +175,12 @@ impl<L> Server<L> {
     #[inline]
     pub fn free_at(&self) -> u64 {
         self.free_at
+    }
+
+    /// From `now` (ns) on another one uses the transmitter, until [`Server::free_from`] says how long.
+    pub fn hold(&mut self, now: u64) {
+        self.books.stats.busy(now);
+        self.free_at = FAR;
     }
 
     /// What is being sent takes until `at` (ns), since the transmitter has changed.

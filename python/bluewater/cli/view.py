@@ -29,7 +29,9 @@ def view(name: str) -> None:
                 now = _show(name)
             except InputError:
                 return
-            live.update(picture(before, now), refresh=True)
+            # After an upgrade another process counts from 0.
+            if now.get("pid") == before.get("pid"):
+                live.update(picture(before, now), refresh=True)
             before = now
 
 

@@ -5,10 +5,13 @@ mod bypass;
 mod wiring;
 
 use std::io;
+use std::iter;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
 use nix::libc;
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use crate::frame::Layer;
@@ -26,6 +29,7 @@ use crate::session::{Beside, Doors, Forwarding, Session};
 use crate::signals::{terminated, waker, watch};
 use crate::sys;
 use crate::trouble::{Trouble, say};
+use crate::upgrade::{Estate, Predecessor};
 pub use bypass::{bypass, remove};
 use wiring::{Claim, Named};
 
@@ -44,15 +48,41 @@ pub fn bridge(
     how: &Forwarding,
     names: [&str; 2],
     access: Access,
+    takes_over: bool,
 ) -> Result<Finished, Trouble> {
+    let mut old = takes_over.then(Predecessor::find).transpose()?;
+    let finished = forward(specs, how, names, access, old.as_mut());
+    if let (Err(trouble), Some(old)) = (&finished, old) {
+        old.refuse(trouble);
+    }
+    finished
+}
+
+fn forward(
+    specs: &[Spec; 2],
+    how: &Forwarding,
+    names: [&str; 2],
+    access: Access,
+    mut old: Option<&mut Predecessor>,
+) -> Result<Finished, Trouble> {
+    let specs = &old.as_ref().map_or_else(|| specs.clone(), |old| old.specs.clone());
     ready(specs, names)?;
     // What passed packets until now, once nothing is wrong with the command line.
     remove(names)?;
     let both = [interface(names[0])?, interface(names[1])?];
     let mut warnings = wiring::check(&both, access.open_host)?;
-    let [lan, wan] = &both;
-    let _claims = [Claim::new(lan, &mut warnings)?, Claim::new(wan, &mut warnings)?];
-    let mut ports = open(names, access)?;
+    let (claims, mut ports) = match &mut old {
+        None => {
+            let claim = |one| Claim::new(one, &mut warnings);
+            let claims = both.iter().map(claim).collect::<Result<Vec<_>, _>>()?;
+            (claims.into_iter().flatten().map(OwnedFd::from).collect(), open(names, access)?)
+        }
+        Some(old) => {
+            let claims: Vec<_> = iter::from_fn(|| old.estate.take("claim")).collect();
+            claims.iter().for_each(wiring::hold);
+            (claims, take_over(&both, access, &mut old.estate)?)
+        }
+    };
     warnings.append(&mut ports.warnings);
     for Trouble { what, hint } in &warnings {
         say(format!("warning: {what}\nhint: {hint}"));
@@ -66,16 +96,34 @@ pub fn bridge(
         watch(signal, &told, &wake).map_err(|e| Trouble::system("watching signals", e))?;
     }
     // Complains of a name or port that is taken before it touches a file.
-    let doors = Doors::open(how, specs)?;
-    let mut session = Session::new(specs, how, ports)?;
-    let keeper = Keeper::start(
-        both.each_ref()
-            .map(|Named { about, .. }| Identity { index: about.index, name: about.name.clone() }),
-    )?;
+    let doors = match &mut old {
+        None => Doors::open(how, specs)?,
+        Some(old) => Doors::taken_over(how, specs, old)?,
+    };
+    let mut session = Session::begin(specs, how, ports, old.as_deref_mut())?;
+    let identities = both
+        .each_ref()
+        .map(|Named { about, .. }| Identity { index: about.index, name: about.name.clone() });
+    let (files, mut facts) = doors.parts();
+    (facts["clock"], facts["pid"]) = (json!(session.clock()), std::process::id().into());
+    let stderr = io::stderr();
+    let all = [("stderr", stderr.as_fd())].into_iter().chain(session.files()).chain(files);
+    // The claims last: once they are free another gateway takes all else.
+    let all = all.chain(claims.iter().map(|claim| ("claim", claim.as_fd())));
+    let keeper = Keeper::start(identities, &facts, all)?;
     privilege::drop_all()?;
     wiring::watch(&both)?;
-    session.serve(doors, Beside::Keeper(keeper), &wake)?;
-    session.report_to(service);
+    match old {
+        None => {
+            session.serve(doors, Beside::Keeper(keeper), &wake)?;
+            session.report_to(service);
+        }
+        Some(old) => {
+            session.follow(old, service)?;
+            session.serve(doors, Beside::Keeper(keeper), &wake)?;
+            old.ready()?;
+        }
+    }
     session.run(&waker, || told.load(Ordering::Relaxed))?;
     let lost = session.overrun();
     Ok(session.finish(lost))
@@ -156,6 +204,18 @@ pub(crate) fn open(names: [&str; 2], access: Access) -> Result<Ports, Trouble> {
         },
     };
     Ok(Ports { ends, longest, fallback, warnings })
+}
+
+/// Ports at the sockets of another process.
+fn take_over(both: &[Named<'_>; 2], access: Access, estate: &mut Estate) -> Result<Ports, Trouble> {
+    let mut port = |Named { name, about }: &Named<'_>| {
+        let socket = estate.need("port")?;
+        let shut = if access.open_host { None } else { Some(estate.need("shut")?) };
+        Port::taken_over(about.index, socket, shut).map_err(|e| Trouble::system(name, e))
+    };
+    let ends = [port(&both[0])?, port(&both[1])?];
+    let longest = (both[0].about.mtu + HEADER) as usize;
+    Ok(Ports { ends, longest, fallback: None, warnings: Vec::new() })
 }
 
 /// The interface `name`, which is up.

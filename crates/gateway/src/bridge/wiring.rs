@@ -13,8 +13,8 @@ use std::time::Duration;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, UnixAddr, UnixCredentials, connect,
-    getsockopt, socket,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, UnixAddr, UnixCredentials,
+    connect, getsockopt, listen, socket,
 };
 use nix::unistd::geteuid;
 
@@ -224,7 +224,22 @@ fn ip(text: &str) -> Option<IpAddr> {
 /// An interface that no other gateway forwards at as long as this is there: a name among the abstract
 /// sockets of the network namespace, which goes with the process however it ends.
 #[derive(Debug)]
-pub(crate) struct Claim(#[expect(dead_code, reason = "held, not used")] UnixListener);
+pub(crate) struct Claim(UnixListener);
+
+impl From<Claim> for OwnedFd {
+    fn from(Claim(listener): Claim) -> Self {
+        listener.into()
+    }
+}
+
+/// Takes over a claim of another process: the kernel reports this one as its holder.
+pub(super) fn hold(claim: &OwnedFd) {
+    _ = listen(claim, Backlog::MAXCONN);
+}
+
+/// How often a claim is tried, and how long after the one before.
+const TRIES: u32 = 10;
+const TRY: Duration = Duration::from_millis(30);
 
 impl Claim {
     /// Claims an interface.
@@ -239,10 +254,13 @@ impl Claim {
         let failed = |e: io::Error| Trouble::system(name, e);
         let called = format!("bluewater-gateway/{}", about.index);
         let address = SocketAddr::from_abstract_name(&called).map_err(failed)?;
-        match UnixListener::bind_addr(&address) {
-            Ok(listener) => return Ok(Some(Self(listener))),
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
-            Err(e) => return Err(failed(e)),
+        // After SIGKILL the helper process of a gateway ends a little later, and holds the claim until then.
+        for _ in 0..TRIES {
+            match UnixListener::bind_addr(&address) {
+                Ok(listener) => return Ok(Some(Self(listener))),
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => thread::sleep(TRY),
+                Err(e) => return Err(failed(e)),
+            }
         }
         let (who, ours) = match holder(&called) {
             Ok(peer) => (
@@ -279,7 +297,7 @@ fn holder(called: &str) -> nix::Result<UnixCredentials> {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use nix::sys::socket::{Backlog, bind, listen};
+    use nix::sys::socket::bind;
 
     use super::*;
 

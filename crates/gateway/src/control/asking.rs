@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -40,13 +42,33 @@ impl Asked {
 pub(crate) struct Asking {
     requests: Sender<Asked>,
     wake: UnixStream,
+    closed: Closed,
+}
+
+/// Whether another process answers at the doors.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Closed(Arc<AtomicBool>);
+
+impl Closed {
+    pub(crate) fn set(&self, closed: bool) {
+        self.0.store(closed, Ordering::Relaxed);
+    }
+
+    /// Waits a little if it is so: the door would report a caller at once, again and again.
+    pub(super) fn waits(&self) -> bool {
+        let closed = self.0.load(Ordering::Relaxed);
+        if closed {
+            thread::sleep(Duration::from_millis(20));
+        }
+        closed
+    }
 }
 
 /// A way to ask, which writes to `wake`, and the inbox where requests arrive.
 pub(crate) fn line(wake: &UnixStream) -> Result<(Asking, Receiver<Asked>), Trouble> {
     let (requests, inbox) = channel();
     let wake = wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
-    Ok((Asking { requests, wake }, inbox))
+    Ok((Asking { requests, wake, closed: Closed::default() }, inbox))
 }
 
 impl Asking {
@@ -71,7 +93,18 @@ impl Asking {
     /// Another one.
     pub(crate) fn again(&self) -> Result<Self, Trouble> {
         let wake = self.wake.try_clone().map_err(|e| Trouble::system("a pair of sockets", e))?;
-        Ok(Self { requests: self.requests.clone(), wake })
+        Ok(Self { requests: self.requests.clone(), wake, closed: self.closed() })
+    }
+
+    /// Hands over a request and waits for nothing.
+    pub(crate) fn tell(&mut self, request: Request) {
+        _ = self.requests.send(Asked::new(request).0);
+        _ = self.wake.write_all(&[1]);
+    }
+
+    /// Whether the doors are another process's.
+    pub(crate) fn closed(&self) -> Closed {
+        self.closed.clone()
     }
 }
 
@@ -114,8 +147,6 @@ impl<T> Latest<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     /// A process that was stopped finds requests of those who have given up.

@@ -10,6 +10,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
 use nix::unistd::Uid;
 use serde_json::{Value, json};
 
+use super::asking::Closed;
 use super::request::{PATIENCE, Request, parse};
 use super::room;
 use crate::clock::Clock;
@@ -28,6 +29,7 @@ pub(super) fn listen(
     listener: &UnixListener,
     owner: Uid,
     namespaces: Option<&Namespaces>,
+    closed: &Closed,
     mut answer: impl FnMut(Request) -> Result<Value, Trouble>,
 ) -> ! {
     let clock = Clock::new();
@@ -37,7 +39,7 @@ pub(super) fn listen(
         wait(listener, &callers);
         let now = clock.now();
         let mut heard = callers.len();
-        for _ in 0..MOST {
+        for _ in 0..if closed.waits() { 0 } else { MOST } {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(e) if room::made(listener, &mut callers, &mut heard, &e) => continue,
@@ -205,7 +207,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            listen(&listener, geteuid(), None, |request| {
+            listen(&listener, geteuid(), None, &Closed::default(), |request| {
                 // One that takes as long as a process that is stopped.
                 if matches!(request, Request::Set(_)) {
                     thread::sleep(Duration::from_millis(300));

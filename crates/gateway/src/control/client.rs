@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -22,6 +23,43 @@ use crate::trouble::Trouble;
 pub fn ask(name: &str, user: Option<Uid>, request: &Request) -> Result<Value, Trouble> {
     question(name, user.unwrap_or_else(geteuid), request, |_| ())
 }
+
+/// Has a new process take over from the gateway `name` of `user`. Returns what became of it.
+///
+/// # Errors
+/// When it goes on instead.
+pub fn upgrade(name: &str, user: Option<Uid>) -> Result<String, Trouble> {
+    let show = || ask(name, user, &Request::Show {});
+    let old = show()?;
+    ask(name, user, &Request::Upgrade {})?;
+    for _ in 0..LOOKS {
+        std::thread::sleep(LOOK);
+        // In between nobody may answer.
+        let Ok(state) = show() else { continue };
+        let word = |key: &str| state["handover"][key].as_str();
+        if let Some(what) = word("error") {
+            let what = format!("{name} goes on as it is: {what}");
+            return Err(Trouble::new(what, word("hint").unwrap_or_default()));
+        }
+        if state["pid"] != old["pid"] {
+            return Ok(format!(
+                "process {} of version {} takes over from process {} of version {}",
+                state["pid"],
+                state["version"].as_str().unwrap_or_default(),
+                old["pid"],
+                old["version"].as_str().unwrap_or_default()
+            ));
+        }
+    }
+    Err(Trouble::new(
+        format!("{name} does not tell what became of the upgrade"),
+        "`ctl show` tells",
+    ))
+}
+
+/// Time between looks, and how many there are: longer than a new process may take.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS: u32 = 300;
 
 /// The number of a user, given by name or number.
 ///

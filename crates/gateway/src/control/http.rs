@@ -9,6 +9,7 @@ use std::thread;
 use httparse::{EMPTY_HEADER, Header, Status};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::asking::Closed;
 use super::room;
 use crate::clock::Clock;
 use crate::trouble::Trouble;
@@ -155,6 +156,7 @@ impl Answer {
 pub(super) fn serve(
     listener: TcpListener,
     name: &str,
+    closed: Closed,
     mut answer: impl FnMut(u64, &Wish) -> Answer + Send + 'static,
 ) -> Result<(), Trouble> {
     let failed = |e: io::Error| Trouble::system("starting a thread", e);
@@ -166,7 +168,7 @@ pub(super) fn serve(
             wait(&listener, &visitors);
             let now = clock.now();
             let mut heard = visitors.len();
-            for _ in 0..AT_ONCE {
+            for _ in 0..if closed.waits() { 0 } else { AT_ONCE } {
                 let stream = match listener.accept() {
                     Ok((stream, _)) => stream,
                     Err(e) if room::made(&listener, &mut visitors, &mut heard, &e) => continue,

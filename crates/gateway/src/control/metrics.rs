@@ -28,7 +28,7 @@ pub fn port(text: &str) -> Result<u16, String> {
 
 /// A port that waits for requests.
 #[derive(Debug)]
-pub struct Metrics(TcpListener);
+pub struct Metrics(pub(crate) TcpListener);
 
 impl Metrics {
     /// Opens `port` of the loopback address; 0 chooses a free one.
@@ -52,8 +52,9 @@ impl Metrics {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn serve(self, asking: Asking) -> Result<(), Trouble> {
+        let closed = asking.closed();
         let mut page = Latest::new(asking, Request::Show {}, text);
-        http::serve(self.0, "metrics", move |now, wish: &Wish| {
+        http::serve(self.0, "metrics", closed, move |now, wish: &Wish| {
             // A page elsewhere may have made its own name lead here (DNS rebinding).
             if wish.host.as_deref().is_some_and(|host| !is_address(host)) {
                 return Answer::text("403 Forbidden", "ask for 127.0.0.1 or localhost");

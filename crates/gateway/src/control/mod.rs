@@ -9,6 +9,7 @@
 //! {"set": {"way": "up", "rate": "20mbit", "delay": "5ms", "buffer": "50kB", "aqm": "sfb",
 //!          "params": {"increment": "0.01"}}}
 //! {"join": {"end": "near"}}
+//! {"upgrade": {}}
 //! {"answer": …} or {"error": "what is wrong", "hint": "what to do"}
 //! ```
 //!
@@ -28,6 +29,7 @@ mod save;
 mod told;
 pub mod web;
 
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::thread;
 
@@ -35,13 +37,13 @@ use nix::unistd::{Uid, geteuid};
 
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
-pub(crate) use asking::{Asked, Asking, line};
+pub(crate) use asking::{Asked, Asking, Closed, line};
 pub(crate) use client::join;
-pub use client::{ask, user};
+pub use client::{ask, upgrade, user};
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
-pub use request::{Renewal, Request, parse};
+pub use request::{Renewal, Request, Step, parse};
 pub use save::file as saved;
 pub use told::told;
 
@@ -94,6 +96,17 @@ impl Control {
         Err(why)
     }
 
+    /// Goes on at the socket of another process.
+    pub(crate) fn taken_over(name: String, listener: OwnedFd, alive: OwnedFd) -> Self {
+        let entry = Entry::taken_over(alive.into());
+        Self { listener: listener.into(), entry, name, owner: geteuid() }
+    }
+
+    /// What it needs for that.
+    pub(crate) fn files(&self) -> [(&'static str, BorrowedFd<'_>); 2] {
+        [("control socket", self.listener.as_fd()), ("sweeper", self.entry.as_fd())]
+    }
+
     /// What it is called.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -112,7 +125,9 @@ impl Control {
         let failed = |e| Trouble::system("starting a thread", e);
         listener.set_nonblocking(true).map_err(failed)?;
         let listen = move || {
-            callers::listen(&listener, owner, namespaces.as_ref(), |request| asking.ask(request));
+            let closed = asking.closed();
+            let answer = |request| asking.ask(request);
+            callers::listen(&listener, owner, namespaces.as_ref(), &closed, answer);
         };
         thread::Builder::new().name("control".into()).spawn(listen).map_err(failed)?;
         Ok(entry)

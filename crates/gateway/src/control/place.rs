@@ -5,7 +5,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -136,7 +136,7 @@ fn foreign(path: &Path, why: &str) -> Trouble {
 
 /// Whether nobody but its owner, who is `user` or root, can rename entries of a folder: only the owner may
 /// write to it, or it is sticky.
-fn keeps_names(folder: &Metadata, user: Uid) -> bool {
+pub(crate) fn keeps_names(folder: &Metadata, user: Uid) -> bool {
     const STICKY: u32 = 0o1000;
     // In a user namespace root of the machine has the number of all who have none.
     let trusted = [0, user.as_raw(), OVERFLOW];
@@ -150,18 +150,25 @@ const OVERFLOW: u32 = 65_534;
 /// has given up: another one, which keeps them and does nothing else, waits for that.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    #[expect(dead_code, reason = "its end is what the other process waits for")]
     alive: UnixStream,
     /// A test is another program, whose own name for [`sweep`] means nothing.
     #[cfg(test)]
-    swept: (File, String, u64),
+    swept: Option<(File, String, u64)>,
+}
+
+/// Its end is what the other process waits for.
+impl AsFd for Entry {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.alive.as_fd()
+    }
 }
 
 #[cfg(test)]
 impl Drop for Entry {
     fn drop(&mut self) {
-        let (folder, file, number) = &self.swept;
-        remove(folder, file, *number);
+        if let Some((folder, file, number)) = &self.swept {
+            remove(folder, file, *number);
+        }
     }
 }
 
@@ -169,11 +176,20 @@ impl Drop for Entry {
 pub const SWEEP: &str = "bound-sweep";
 
 impl Entry {
+    /// That of another process.
+    pub(super) fn taken_over(alive: UnixStream) -> Self {
+        Self {
+            alive,
+            #[cfg(test)]
+            swept: None,
+        }
+    }
+
     fn watch(folder: File, file: &str) -> io::Result<Self> {
         let (alive, end) = UnixStream::pair()?;
         let number = number(&folder, file)?;
         #[cfg(test)]
-        let swept = (folder.try_clone()?, file.to_string(), number);
+        let swept = Some((folder.try_clone()?, file.to_string(), number));
         let mut sweeper = Command::new("/proc/self/exe");
         sweeper.args([SWEEP, file, &number.to_string()]).env_clear();
         let folder = Stdio::from(OwnedFd::from(folder));

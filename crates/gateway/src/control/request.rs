@@ -1,6 +1,7 @@
 //! What can be asked, as a line of JSON.
 
 use std::fs::File;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,24 @@ pub enum Request {
         /// Which one.
         end: End,
     },
+    /// A new process takes over.
+    Upgrade {},
+    /// A step of that: the socket does not take it.
+    #[serde(skip)]
+    Handover(Step),
+}
+
+/// What the thread that forwards has to do for a handover.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// The old one: tell the links as they are.
+    Describe,
+    /// The old one: the new one is ready, with this process number.
+    Ready(Arc<UnixStream>, u64),
+    /// The old one: nothing comes of it.
+    Failed(Trouble),
+    /// The new one: the old one says this; nothing if it has ended.
+    Said(Value),
 }
 
 /// What a gateway is to write to and to be like after SIGHUP.
@@ -57,7 +76,7 @@ pub struct Renewal {
 /// # Errors
 /// The key, the value, and what is allowed.
 pub fn parse(line: &str) -> Result<Request, Trouble> {
-    let hint = r#"{"show": {}}, {"set": {"rate": "20mbit"}} or {"join": {"end": "near"}}"#;
+    let hint = r#"{"show": {}}, {"set": {"rate": "20mbit"}}, {"join": {"end": "near"}} or {"upgrade": {}}"#;
     read(line).map_err(|what| Trouble::new(format!("not a request: {what}"), hint))
 }
 

@@ -34,6 +34,7 @@ fn a_request_is_read_as_it_was_meant() {
         Request::Set(Box::default()),
         Request::Join { end: End::Near },
         Request::Join { end: End::Far },
+        Request::Upgrade {},
     ] {
         let line = serde_json::to_string(&request).unwrap();
         assert_eq!(format!("{:?}", parse(&line).unwrap()), format!("{request:?}"));
@@ -51,7 +52,7 @@ fn what_is_no_request_is_refused_with_the_reason() {
         (r#"{"show": {}, "set": {}}"#, "no request in JSON"),
         (r#"{"show": {"all": 1}}"#, "show.all: unknown key `all`"),
         (r#""show""#, "allowed: a table"),
-        (r#"{"stop": {}}"#, "not allowed: `stop`; allowed: show, set, join"),
+        (r#"{"stop": {}}"#, "not allowed: `stop`; allowed: show, set, join, upgrade"),
         (r#"{"join": {"end": "middle"}}"#, "join.end: not allowed: `middle`; allowed: near or far"),
         (r#"{"join": {"ends": "near"}}"#, "unknown key `ends`; allowed: end"),
         (r#"{"set": {"rte": "1mbit"}}"#, "set.rte: unknown key `rte`; allowed: way, rate, delay"),

@@ -40,6 +40,14 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
             counts(&mut text, queue);
         }
     }
+    if let (None, Some(pid), Some(version)) =
+        (change, answer["pid"].as_u64(), answer["version"].as_str())
+    {
+        _ = writeln!(text, "process {pid}, version {version}");
+    }
+    if let Some(from) = answer["handover"]["from"].as_u64() {
+        _ = writeln!(text, "process {from} still sends what came before the last upgrade");
+    }
     text.truncate(text.trim_end().len());
     text
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use aqm::CATALOG;
 use aqm::param::Kind;
@@ -86,6 +87,16 @@ impl Web {
         Ok(Self { listener, root })
     }
 
+    /// Goes on at the `listener` of another process, under its `root`.
+    pub(crate) fn taken_over(listener: OwnedFd, root: &str) -> Self {
+        Self { listener: listener.into(), root: root.into() }
+    }
+
+    /// What it needs for that.
+    pub(crate) fn parts(&self) -> (BorrowedFd<'_>, &str) {
+        (self.listener.as_fd(), &self.root)
+    }
+
     /// Where to look.
     pub fn url(&self) -> String {
         let at = self.listener.local_addr();
@@ -101,7 +112,7 @@ impl Web {
         let mut state = Latest::new(asking.again()?, Request::Watch {}, bytes);
         let about = json!({"about": about, "aqms": catalog()}).to_string();
         let root = self.root;
-        http::serve(self.listener, "web", move |now, wish| {
+        http::serve(self.listener, "web", asking.closed(), move |now, wish| {
             let (status, content_type, body) = match page(wish, &root) {
                 Err((status, why)) => (status, TEXT, format!("{why}\n").into_bytes()),
                 Ok(Page::File(content_type, text)) => ("200 OK", content_type, text.into()),

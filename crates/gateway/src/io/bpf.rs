@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "bpf(2) takes pointers to its own structures")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -21,7 +21,13 @@ pub(super) enum Mode {
 /// whatever way.
 #[derive(Debug)]
 pub(crate) struct Attachment {
-    _link: OwnedFd,
+    link: OwnedFd,
+}
+
+impl AsFd for Attachment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
 }
 
 impl Attachment {
@@ -48,7 +54,7 @@ impl Attachment {
         let program = program.as_raw_fd() as u32;
         let request =
             LinkCreate { program, index, kind, flags, relative: 0, padding: 0, revision: 0 };
-        Ok(Self { _link: call(BPF_LINK_CREATE, &request)? })
+        Ok(Self { link: call(BPF_LINK_CREATE, &request)? })
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Forwarder<T> {
     refused: [u64; 2],
     /// The present turn of a thread that goes before all others.
     turn: Option<Turn>,
+    /// Whether it reads what comes; else another process does.
+    reads: bool,
 }
 
 /// What a thread did since it last looked.
@@ -81,7 +83,7 @@ impl Turn {
 impl<T: Tap> Forwarder<T> {
     /// Time 0 of the links is time 0 of `clock`.
     pub fn new(links: [Link; 2], ports: [Port; 2], clock: Clock, spin: u64, tap: T) -> Self {
-        Self { links, ports, clock, spin, tap, refused: [0; 2], turn: None }
+        Self { links, ports, clock, spin, tap, refused: [0; 2], turn: None, reads: true }
     }
 
     /// The calling thread, which is the one that forwards, goes before all others: it leaves them a share
@@ -98,7 +100,7 @@ impl<T: Tap> Forwarder<T> {
         loop {
             // The event that woke it goes first.
             self.deliver(self.clock.now());
-            let moved = self.receive(0)? | self.receive(1)?;
+            let moved = self.reads && (self.receive(0, BATCH)? | self.receive(1, BATCH)?);
             let now = self.clock.now();
             self.deliver(now);
             let next = self.links.iter().map(Link::next_event).min().unwrap_or(until).min(until);
@@ -115,6 +117,26 @@ impl<T: Tap> Forwarder<T> {
                 return Ok(Pause::Time);
             }
         }
+    }
+
+    /// Leaves what comes to another process, or reads it again. Of a super-packet that is being cut the rest
+    /// arrives first.
+    ///
+    /// # Errors
+    /// When an interface is gone.
+    pub fn read(&mut self, reads: bool) -> io::Result<()> {
+        for direction in 0..2 {
+            while !reads && self.ports[direction].is_cutting() {
+                self.receive(direction, 1)?;
+            }
+        }
+        self.reads = reads;
+        Ok(())
+    }
+
+    /// The clock of the links.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// The time, ns.
@@ -164,13 +186,13 @@ impl<T: Tap> Forwarder<T> {
         self.tap
     }
 
-    /// Reads what is there at a port. Whether there was anything.
-    fn receive(&mut self, direction: usize) -> io::Result<bool> {
+    /// Reads what is there at a port, until `most` packets have come. Whether there was anything.
+    fn receive(&mut self, direction: usize, most: usize) -> io::Result<bool> {
         let Self { links, ports: [near, far], clock, tap, refused, .. } = self;
         let (from, to) = if direction == 0 { (near, far) } else { (far, near) };
         let (link, refused) = (&mut links[direction], &mut refused[direction]);
         let mut count = 0;
-        while count < BATCH {
+        while count < most {
             let before = count;
             let there = from.receive(|frame| {
                 count += 1;
@@ -208,7 +230,8 @@ impl<T: Tap> Forwarder<T> {
         let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds = [watch(self.ports[0].as_fd()), watch(self.ports[1].as_fd()), watch(waker)];
         let time = TimeSpec::new((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64);
-        match ppoll(&mut fds, Some(time), None) {
+        let watched = if self.reads { 0 } else { 2 };
+        match ppoll(&mut fds[watched..], Some(time), None) {
             Ok(_) => Ok(fds[2].any().unwrap_or(false)),
             Err(Errno::EINTR) => Ok(false),
             Err(e) => Err(e.into()),
@@ -320,11 +343,11 @@ mod tests {
     #[test]
     fn reading_tells_whether_anything_was_there() {
         let (mut forwarder, [mut lan, _wan]) = between(0);
-        assert!(!forwarder.receive(0).unwrap());
+        assert!(!forwarder.receive(0, BATCH).unwrap());
         assert!(lan.send(&packet(100)));
-        assert!(!forwarder.receive(1).unwrap());
-        assert!(forwarder.receive(0).unwrap());
-        assert!(!forwarder.receive(0).unwrap());
+        assert!(!forwarder.receive(1, BATCH).unwrap());
+        assert!(forwarder.receive(0, BATCH).unwrap());
+        assert!(!forwarder.receive(0, BATCH).unwrap());
     }
 
     /// A sender of endless super-packets gets one turn after the other, as everybody.
@@ -344,11 +367,11 @@ mod tests {
             write(&lan, &bytes).unwrap();
         }
         let (mut all, mut turns) = (0, 0);
-        while forwarder.receive(0).unwrap() {
+        while forwarder.receive(0, BATCH).unwrap() {
             let came = forwarder.links[0].counters().arrived.packets;
             assert!(came - all < (BATCH + vnet::PIECES) as u64, "{} at once", came - all);
             (all, turns) = (came, turns + 1);
-            assert!(!forwarder.receive(1).unwrap());
+            assert!(!forwarder.receive(1, BATCH).unwrap());
         }
         assert_eq!(all, 3 * 60_000u64.div_ceil(64));
         assert!(turns >= all / (BATCH + vnet::PIECES) as u64);

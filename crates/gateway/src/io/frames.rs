@@ -78,6 +78,10 @@ impl Frames {
         }
     }
 
+    pub(super) fn is_cutting(&self) -> bool {
+        self.cutter.goes_on()
+    }
+
     pub(super) fn send(&self, frame: &[u8]) -> bool {
         let parts = [IoSlice::new(&[0; vnet::HEADER]), IoSlice::new(frame)];
         loop {

@@ -1,6 +1,7 @@
 //! Packet sockets (AF_PACKET): Ethernet frames of an interface that is there. The outermost VLAN tag
 //! comes beside the frame, and is put back into it.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -18,7 +19,16 @@ pub(super) struct Packet {
 impl Packet {
     /// All frames that come in at the interface with the number `index`.
     pub(super) fn new(index: u32) -> io::Result<Self> {
-        Ok(Self { frames: Frames::new(sys::packet_socket(index)?), overrun: 0 })
+        Ok(Self::of(sys::packet_socket(index)?))
+    }
+
+    /// A packet socket that is there.
+    pub(super) fn of(socket: File) -> Self {
+        Self { frames: Frames::new(socket), overrun: 0 }
+    }
+
+    pub(super) fn is_cutting(&self) -> bool {
+        self.frames.is_cutting()
     }
 
     pub(super) fn receive(&mut self, layer: Layer, each: impl FnMut(&[u8])) -> io::Result<bool> {

@@ -1,7 +1,7 @@
 //! An open interface.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::packet::Packet;
 use super::shut::Shut;
@@ -89,6 +89,39 @@ impl Port {
             self.shut = Some(Shut::new(index, name, &format!("bluewater-{index}"))?);
         }
         Ok(self)
+    }
+
+    /// What came in at the interface with the number `index` at a `socket` of another process, and what has
+    /// `shut` it to this machine's own stack.
+    ///
+    /// # Errors
+    /// When the socket is not one of that interface.
+    pub(crate) fn taken_over(
+        index: u32,
+        socket: OwnedFd,
+        shut: Option<OwnedFd>,
+    ) -> io::Result<Self> {
+        if sys::bound_to(&socket)? != Some(index) {
+            return Err(io::Error::other("the running gateway forwards at another interface"));
+        }
+        let device = Device::Packet(Packet::of(socket.into()));
+        Ok(Self { device, layer: Layer::Ethernet, index: Some(index), shut: shut.map(Shut::File) })
+    }
+
+    /// What [`Self::taken_over`] needs: nothing for a port that cannot be taken over.
+    pub(crate) fn files(&self) -> Option<(BorrowedFd<'_>, Option<BorrowedFd<'_>>)> {
+        match &self.device {
+            Device::Packet(packet) => Some((packet.as_fd(), self.shut.as_ref().map(AsFd::as_fd))),
+            Device::Tun(_) | Device::Rings(_) => None,
+        }
+    }
+
+    /// Whether more of a super-packet is to come.
+    pub(crate) fn is_cutting(&self) -> bool {
+        match &self.device {
+            Device::Packet(packet) => packet.is_cutting(),
+            Device::Tun(_) | Device::Rings(_) => false,
+        }
     }
 
     /// What its frames begin with.

@@ -5,6 +5,7 @@
 //! nftables that belongs to an open socket.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
@@ -15,10 +16,21 @@ use crate::trouble::Trouble;
 
 /// An interface at which the kernel takes no frames, as long as this is there.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held, not used")]
 pub(crate) enum Shut {
     Program(Attachment),
     Chain(Socket),
+    /// Either, by another process.
+    File(OwnedFd),
+}
+
+impl AsFd for Shut {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Program(program) => program.as_fd(),
+            Self::Chain(socket) => socket.as_fd(),
+            Self::File(file) => file.as_fd(),
+        }
+    }
 }
 
 impl Shut {

@@ -15,6 +15,7 @@ mod change;
 mod flights;
 pub(crate) mod flows;
 mod frames;
+mod hold;
 mod pace;
 mod queues;
 mod spec;
@@ -60,6 +61,8 @@ pub struct Link {
     /// How long after its time each packet was delivered, ns.
     lateness: Histogram,
     pace: Pace,
+    /// What is due after this time waits on the wire, ns.
+    shut_from: u64,
 }
 
 /// What came in and was not judged by the queue, in packets.
@@ -158,11 +161,15 @@ impl Link {
     /// # Errors
     /// When there can be no such link.
     pub fn new(spec: &Spec, layer: Layer, longest: usize) -> Result<Self, SpecError> {
+        Self::begin(spec, layer, longest, Instant::ZERO)
+    }
+
+    fn begin(spec: &Spec, layer: Layer, longest: usize, now: Instant) -> Result<Self, SpecError> {
         let delay = spec.longest().as_nanos();
         let slots = spec.slots(delay, 0)?;
         Arena::fits(slots, longest).ok_or_else(|| too_large(slots))?;
-        let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(SpecError::Queue)?;
-        let tins = || Tins::new(spec, Instant::ZERO);
+        let (queue, rng) = spec.queue(now, 0).map_err(SpecError::Queue)?;
+        let tins = || Tins::new(spec, now);
         let frames = Frames::new(Arena::new(slots, longest), tins());
         Ok(Self {
             spec: spec.clone(),
@@ -184,6 +191,7 @@ impl Link {
             count: Beside::default(),
             lateness: Histogram::default().reserved(),
             pace: Pace::reserved(),
+            shut_from: NEVER,
         })
     }
 
@@ -241,9 +249,10 @@ impl Link {
     /// Does everything that was due up to and including `now` (ns), and gives each frame that has
     /// come out to `send`, in order.
     pub fn deliver(&mut self, now: u64, mut send: impl FnMut(&[u8])) {
+        let out = now.min(self.shut_from);
         loop {
             let due = self.server.due(&self.queue);
-            if let Some(head) = self.wire.flights.pop_until(due.min(now)) {
+            if let Some(head) = self.wire.flights.pop_until(due.min(out)) {
                 for copy in 0..head.copies {
                     send(self.come_out(&head, now, copy));
                 }
@@ -261,6 +270,9 @@ impl Link {
 
     /// When [`Link::deliver`] has something to deliver, ns; earlier is harmless.
     pub fn next_event(&self) -> u64 {
+        if self.shut_from == 0 {
+            return NEVER;
+        }
         self.wire.next_event(self.server.next_departure())
     }
 

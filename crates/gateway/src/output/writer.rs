@@ -215,6 +215,14 @@ impl Writer {
             lock(&file, path)?;
             file.set_len(0).map_err(system)?;
         }
+        Self::on(file, room, gaps)
+    }
+
+    /// Goes on in a `file` that is open, with its lock.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn on(file: File, room: usize, gaps: Gaps) -> Result<Self, Trouble> {
         // By default a file that reaches its limit (`ulimit -f`) ends the process; with a handler, which
         // commands do not inherit as they would that it is ignored, it is an error of `write`.
         signal_hook::flag::register(libc::SIGXFSZ, Arc::default())
@@ -234,6 +242,14 @@ impl Writer {
             rest: Rest::Waiting(file, rest),
             place,
             head: None,
+        }
+    }
+
+    /// The file, before it begins to write.
+    pub(crate) fn file(&self) -> Option<&File> {
+        match &self.rest {
+            Rest::Waiting(file, _) => Some(file),
+            Rest::Running(..) | Rest::Nobody => None,
         }
     }
 

@@ -2,12 +2,14 @@
 
 mod alarm;
 mod confine;
+mod doors;
 mod eras;
+mod forwarding;
+mod handover;
 mod selftest;
 
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,10 +19,8 @@ use nix::sys::prctl::{set_dumpable, set_timerslack};
 use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, time_of_day};
-use crate::control::metrics::Metrics;
 use crate::control::place::Entry;
-use crate::control::web::Web;
-use crate::control::{self, Asked, Control, Renewal, Request};
+use crate::control::{self, Asked, Renewal, Request};
 use crate::direction::DIRECTIONS;
 use crate::io::forward::{Forwarder, Pause};
 use crate::io::port::{Port, Ports};
@@ -29,95 +29,18 @@ use crate::namespace::ends::Namespaces;
 use crate::options::{Change, explain};
 use crate::output::capture::Capture;
 use crate::output::writer::{Gaps, Lost, Writer};
-use crate::privilege::RealTime;
 use crate::record::Recorder;
 use crate::renewal::{Keeper, renewed};
 use crate::report::{self, Finished, Unwritten};
 use crate::service::Service;
 use crate::trouble::{self, Trouble, say};
+use crate::upgrade::{self, Predecessor};
 use alarm::Alarm;
 use confine::confine;
+pub use doors::Doors;
 use eras::Eras;
-
-/// How to forward.
-#[derive(Clone, Debug)]
-pub struct Forwarding {
-    /// The name of its control socket; without one a free number, see [`Control::bind`].
-    pub name: Option<String>,
-    /// The port of its metrics.
-    pub metrics: Option<u16>,
-    /// Where its live page is.
-    pub web: Option<SocketAddr>,
-    /// Whether the forwarding thread goes before others.
-    pub realtime: RealTime,
-    /// For how long it busy-waits before a departure instead of sleeping, ns.
-    pub spin: u64,
-    /// Where to write JSON lines.
-    pub log: Option<PathBuf>,
-    /// Where to record arrivals.
-    pub record: Option<PathBuf>,
-    /// Where to write packets as pcapng, and one of how many.
-    pub pcapng: Option<(PathBuf, u32)>,
-    /// Time between lines, ns.
-    pub interval: u64,
-}
-
-impl Forwarding {
-    /// Nothing is written.
-    pub fn silent() -> Self {
-        Self {
-            name: None,
-            metrics: None,
-            web: None,
-            realtime: RealTime::Auto,
-            spin: 0,
-            log: None,
-            record: None,
-            pcapng: None,
-            interval: u64::MAX,
-        }
-    }
-}
-
-/// Where questions come from.
-pub struct Doors {
-    control: Control,
-    metrics: Option<Metrics>,
-    web: Option<Web>,
-    /// Facts for the live page.
-    about: Value,
-    ceiling: Option<f64>,
-}
-
-impl Doors {
-    /// Opens the doors that `how` names. Prints their addresses, and a warning if the links are too fast for
-    /// this machine.
-    ///
-    /// # Errors
-    /// When a name or a port is taken.
-    pub fn open(how: &Forwarding, specs: &[Spec; 2]) -> Result<Self, Trouble> {
-        let ceiling = selftest::ceiling(specs);
-        if let Some(warning) = ceiling.and_then(|ceiling| selftest::warning(specs, ceiling)) {
-            say(warning);
-        }
-        let metrics = how.metrics.map(Metrics::bind).transpose()?;
-        if let Some(metrics) = &metrics {
-            say(format!("metrics: {}", metrics.url()));
-        }
-        let web = how.web.map(Web::bind).transpose()?;
-        if let Some(web) = &web {
-            say(format!("web: {}", web.url()));
-        }
-        let control = Control::bind(how.name.as_deref())?;
-        let about = json!({"name": control.name(), "recorded": how.record.is_some()});
-        Ok(Self { control, metrics, web, about, ceiling })
-    }
-
-    /// The gateway's name for `ctl`.
-    pub(crate) fn name(&self) -> &str {
-        self.control.name()
-    }
-}
+pub use forwarding::Forwarding;
+use handover::Handover;
 
 /// Processes that belong to a gateway.
 pub(crate) enum Beside {
@@ -160,6 +83,7 @@ pub struct Session {
     ceiling: Option<f64>,
     alarm: Alarm,
     service: Service,
+    handover: Handover,
 }
 
 impl Session {
@@ -168,10 +92,25 @@ impl Session {
     /// # Errors
     /// When there are no such links, or a file cannot be written.
     pub fn new(specs: &[Spec; 2], how: &Forwarding, ports: Ports) -> Result<Self, Trouble> {
+        Self::begin(specs, how, ports, None)
+    }
+
+    /// Links between `ports`. With an `old` gateway that still sends it goes on with the log and the clock of
+    /// that one, and holds its packets back.
+    ///
+    /// # Errors
+    /// When there are no such links, or a file cannot be written.
+    pub(crate) fn begin(
+        specs: &[Spec; 2],
+        how: &Forwarding,
+        ports: Ports,
+        old: Option<&mut Predecessor>,
+    ) -> Result<Self, Trouble> {
         let layer = ports.ends[0].layer();
         let specs = &specs.each_ref().map(|spec| spec.clone().between(layer));
-        let mut links = links(specs, &ports)?;
-        let clock = Clock::new();
+        let clock = old.as_ref().map_or_else(Clock::new, |old| old.clock);
+        let began = if old.is_some() { clock.now() } else { 0 };
+        let mut links = links(specs, &ports, old.is_some().then_some(began))?;
         let mut capture = None;
         if let Some((path, every)) = &how.pcapng {
             let [up, down] = Capture::create(path, *every, ports.ends[0].layer(), clock.epoch())?;
@@ -184,7 +123,10 @@ impl Session {
         };
         // A replay without one of the arrivals would decide otherwise.
         let recording = file(&how.record, RECORDING_ROOM, Gaps::End)?;
-        let log = file(&how.log, LOG_ROOM, Gaps::Allowed)?;
+        let log = match old.and_then(|old| old.estate.take("log")) {
+            Some(log) => Some(Writer::on(log.into(), LOG_ROOM, Gaps::Allowed)?),
+            None => file(&how.log, LOG_ROOM, Gaps::Allowed)?,
+        };
         let lost = [
             ("log", log.as_ref().map(Writer::lost)),
             ("recording", recording.as_ref().map(Writer::lost)),
@@ -205,8 +147,8 @@ impl Session {
             eras: Default::default(),
             interval: how.interval,
             realtime,
-            next: how.interval,
-            look: LOOK,
+            next: began.saturating_add(how.interval),
+            look: began + LOOK,
             inbox: None,
             entry: None,
             capture,
@@ -214,11 +156,16 @@ impl Session {
             ceiling: None,
             alarm: Alarm::default(),
             service: Service::default(),
+            handover: Handover::default(),
         };
         if realtime {
             new.forwarder.share();
         }
-        new.line(&head);
+        let mut first = head;
+        if began > 0 {
+            first["time_s"] = json!(began as f64 / 1e9);
+        }
+        new.line(&first);
         Ok(new)
     }
 
@@ -243,12 +190,15 @@ impl Session {
         mut ended: impl FnMut() -> bool,
     ) -> Result<(), Trouble> {
         loop {
-            if self.forward(u64::MAX, waker)? == Pause::Woken {
+            if self.forward(self.until(), waker)? == Pause::Woken {
                 _ = (&*waker).read(&mut [0; 64]);
                 self.answer()?;
                 if ended() {
                     return Ok(());
                 }
+            }
+            if self.has_left() {
+                return Ok(());
             }
         }
     }
@@ -266,6 +216,10 @@ impl Session {
         wake: &UnixStream,
     ) -> Result<(), Trouble> {
         let (asking, inbox) = control::line(wake)?;
+        self.handover.closed = asking.closed();
+        if let Some(old) = self.voice() {
+            upgrade::follow(old, asking.again()?)?;
+        }
         if let Some(metrics) = doors.metrics {
             metrics.serve(asking.again()?)?;
         }
@@ -277,6 +231,7 @@ impl Session {
             Beside::Commands(namespaces) => Some(namespaces),
             Beside::Keeper(keeper) => {
                 keeper.serve(asking.again()?)?;
+                self.handover.keeper = Some(keeper);
                 None
             }
         };
@@ -308,6 +263,8 @@ impl Session {
                     self.line(&line);
                     Ok(Value::Null)
                 }
+                Request::Upgrade {} => self.upgrade(),
+                Request::Handover(step) => Ok(self.step(step)?),
                 Request::Set(change) => {
                     self.change(change).map(|()| self.state(report::TOP, false))
                 }
@@ -339,7 +296,8 @@ impl Session {
             .collect();
         json!({
             "time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost(),
-            "ceiling_pps": self.ceiling.map(f64::round),
+            "ceiling_pps": self.ceiling.map(f64::round), "pid": std::process::id(),
+            "version": env!("BLUEWATER_VERSION"), "handover": self.handover(),
         })
     }
 
@@ -411,6 +369,7 @@ impl Session {
                 "start the gateway without --record",
             ));
         }
+        self.unchanging()?;
         let now = self.now();
         self.forwarder.deliver(now);
         let links = &mut self.forwarder.links;
@@ -452,7 +411,9 @@ impl Session {
                 self.alarm(now);
             }
             if now >= self.next {
-                self.samples();
+                if !self.is_leaving() {
+                    self.samples();
+                }
                 // If it came too late for the next ones, too, they are left out.
                 self.next = self.next.max(now.saturating_sub(self.interval));
                 self.next = self.next.saturating_add(self.interval);
@@ -493,12 +454,17 @@ impl Session {
 
     /// Ends log, recording and capture. Returns the summaries, and what could not be written.
     pub fn finish(mut self, lost: [u64; 2]) -> Finished {
-        self.service.stops();
+        if !self.is_leaving() {
+            self.service.stops();
+        }
         self.samples();
         let now = self.now();
         self.forwarder.deliver(now);
         let summaries = self.summaries_at(now, lost);
-        self.line(&json!({"summary": summaries, "lost_records": self.lost()}));
+        // The log is the new process's then.
+        if !self.is_leaving() {
+            self.line(&json!({"summary": summaries, "lost_records": self.lost()}));
+        }
         let conserved = self.conserved();
         let specs = self.forwarder.links.each_ref().map(|link| link.spec().clone());
         let hashes = self.forwarder.links.each_ref().map(|link| link.decision_hash().to_string());
@@ -508,6 +474,7 @@ impl Session {
             ("recording", recording.map(Writer::end)),
             ("capture", self.capture.map(Capture::end)),
         ];
+        self.handover.keeper.into_iter().for_each(Keeper::end);
         let unwritten = ends.into_iter().filter_map(|(file, end)| {
             let (records, why) = end?;
             Some(Unwritten { file, records, why: why? })
@@ -591,14 +558,18 @@ fn dated(line: &Value, now: u64) -> String {
     format!("{line}\n")
 }
 
-/// The links between `ports`.
+/// The links between `ports`; if that is wanted, with packets `held` back from that time on.
 ///
 /// # Errors
 /// When there can be no such links.
-fn links(specs: &[Spec; 2], ports: &Ports) -> Result<[Link; 2], Trouble> {
+fn links(specs: &[Spec; 2], ports: &Ports, held: Option<u64>) -> Result<[Link; 2], Trouble> {
     let link = |i: usize| {
-        Link::new(&specs[i], ports.ends[i].layer(), ports.longest)
-            .map_err(|e| explain(&specs[i], e))
+        let (spec, layer, longest) = (&specs[i], ports.ends[i].layer(), ports.longest);
+        let link = match held {
+            Some(now) => Link::held(spec, layer, longest, now),
+            None => Link::new(spec, layer, longest),
+        };
+        link.map_err(|e| explain(spec, e))
     };
     Ok([link(0)?, link(1)?])
 }

@@ -13,6 +13,7 @@ use super::*;
 use crate::control::place::{self, Folder};
 use crate::frame::Layer;
 use crate::namespace::ends::End;
+use crate::privilege::RealTime;
 use crate::record::{Allowed, Recording, replay};
 
 const MS: u64 = 1_000_000;

@@ -21,6 +21,7 @@ mod mistakes;
 mod operator;
 mod service;
 mod shell;
+mod upgrade;
 mod uplink;
 
 use crate::planes::has_xdp;

@@ -209,7 +209,9 @@ const percentile = (before, now, part) => {
 };
 
 const sample = (state) => {
-  const past = [...samples].reverse().find((one) => state.time_s - one.time >= WINDOW) ?? samples[0];
+  // Another process counts from 0.
+  const own = samples.filter((one) => one.pid === state.pid);
+  const past = [...own].reverse().find((one) => state.time_s - one.time >= WINDOW) ?? own[0];
   const each = state.queues.map((queue, i) => {
     const row = { packets: queue.backlog_packets, signals: queue.signals, aqm: queue.aqm, causes: {}, rate: NaN, drops: NaN, marks: NaN };
     if (!past) return row;
@@ -230,7 +232,7 @@ const sample = (state) => {
     }
     return row;
   });
-  samples.push({ time: state.time_s, state, ways: each });
+  samples.push({ time: state.time_s, pid: state.pid, state, ways: each });
   while (samples.length > 1 && state.time_s - samples[0].time > SECONDS + 2) samples.shift();
   // Old states are needed for a window only.
   for (const one of samples) if (state.time_s - one.time > 3 * WINDOW + 2) one.state = slim(one.state);
