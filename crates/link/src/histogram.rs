@@ -358,6 +358,19 @@ mod tests {
         assert!((2000..2048).contains(&joined.quantile(0.25)));
     }
 
+    /// In steps of 32 buckets; 5000 is in the 72nd above those of small values.
+    #[test]
+    fn there_is_room_up_to_the_largest_value_or_for_all() {
+        let room = |h: &Histogram| (h.small.len(), h.large.len());
+        let mut h = Histogram::default();
+        [3, 5000].into_iter().for_each(|value| h.add(value, 1));
+        assert_eq!(room(&h), (32, 96));
+        let mut h = h.reserved();
+        let all = room(&h);
+        [1023, u64::MAX].into_iter().for_each(|value| h.add(value, 1));
+        assert_eq!((room(&h), h.max(), h.quantile(0.5)), (all, u64::MAX, 1023));
+    }
+
     #[test]
     fn nothing_is_left_of_what_is_forgotten() {
         let mut h = Histogram::default();
