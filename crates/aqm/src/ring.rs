@@ -27,7 +27,7 @@ pub(crate) trait Line<P, T> {
 }
 
 /// Slots that a ring has at once.
-const FIRST_SLOTS: usize = 64;
+const FIRST_SLOTS: usize = 8;
 
 /// The packets of one queue, in a ring whose length is a power of two. It doubles as soon as it is full,
 /// within the memory that it takes at construction: a huge buffer costs only what it is used for.

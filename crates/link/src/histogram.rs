@@ -7,9 +7,10 @@ const SMALL: usize = 1024;
 /// 2 to the power of `BITS` buckets.
 #[derive(Clone, Debug)]
 pub struct LogLinear<const BITS: u32> {
-    small: Box<[u64; SMALL]>,
-    /// Of the other values, by bucket, up to the last that was needed: a large network has many histograms.
-    weights: Vec<u64>,
+    /// Of the values below 1024, and of the other buckets. A large network has many histograms: they have room up to
+    /// the last that was needed.
+    small: Vec<u64>,
+    large: Vec<u64>,
     /// The least and the largest of the other values.
     min: u64,
     max: u64,
@@ -23,21 +24,20 @@ pub type Fine = LogLinear<8>;
 
 impl<const BITS: u32> Default for LogLinear<BITS> {
     fn default() -> Self {
-        Self { small: Box::new([0; SMALL]), weights: Vec::new(), min: u64::MAX, max: 0 }
+        Self { small: Vec::new(), large: Vec::new(), min: u64::MAX, max: 0 }
     }
 }
 
 impl<const BITS: u32> LogLinear<BITS> {
     const SUB: u64 = 1 << BITS;
-    const BUCKETS: usize = ((64 - BITS + 1) as usize) << BITS;
+    /// The bucket of the first value that is not small, and how many there are from there on.
+    const FIRST: usize = Self::bucket(SMALL as u64);
+    const LARGE: usize = (((64 - BITS + 1) as usize) << BITS) - Self::FIRST;
 
     #[inline]
-    fn bucket(value: u64) -> usize {
-        if value < Self::SUB {
-            return value as usize;
-        }
-        let shift = value.ilog2() - BITS;
-        ((u64::from(shift) << BITS) + (value >> shift)) as usize
+    const fn bucket(value: u64) -> usize {
+        let shift = (value | Self::SUB).ilog2() - BITS;
+        (((shift as u64) << BITS) + (value >> shift)) as usize
     }
 
     /// The largest value of a bucket.
@@ -54,14 +54,13 @@ impl<const BITS: u32> LogLinear<BITS> {
     /// Adds `weight` observations of `value`.
     #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
-        if value < SMALL as u64 {
-            self.small[value as usize] += weight;
+        if let Some(sum) = self.small.get_mut(value as usize) {
+            *sum += weight;
             return;
         }
-        let bucket = Self::bucket(value);
-        match self.weights.get_mut(bucket) {
+        match self.large.get_mut(Self::bucket(value).wrapping_sub(Self::FIRST)) {
             Some(sum) => *sum += weight,
-            None => self.add_beyond(bucket, weight),
+            None => return self.add_beyond(value, weight),
         }
         if value > self.max {
             self.max = value;
@@ -73,7 +72,8 @@ impl<const BITS: u32> LogLinear<BITS> {
 
     /// Takes the room for every value, so that none takes memory later.
     pub fn reserve(&mut self) {
-        self.weights.resize(Self::BUCKETS, 0);
+        self.small.resize(SMALL, 0);
+        self.large.resize(Self::LARGE, 0);
     }
 
     /// This one, with [`LogLinear::reserve`].
@@ -83,12 +83,18 @@ impl<const BITS: u32> LogLinear<BITS> {
         self
     }
 
-    /// Adds to a bucket behind all that were needed so far.
+    /// Adds a value that there is no room for yet.
     #[cold]
     #[inline(never)]
-    fn add_beyond(&mut self, bucket: usize, weight: u64) {
-        self.weights.resize((bucket + 1).next_power_of_two().min(Self::BUCKETS), 0);
-        self.weights[bucket] += weight;
+    fn add_beyond(&mut self, value: u64, weight: u64) {
+        let (weights, at) = match Self::bucket(value).checked_sub(Self::FIRST) {
+            Some(bucket) => (&mut self.large, bucket),
+            None => (&mut self.small, value as usize),
+        };
+        let room = (at + 1).next_multiple_of(Self::SUB as usize);
+        weights.reserve_exact(room - weights.len());
+        weights.resize(room, 0);
+        self.add(value, weight);
     }
 
     /// The largest value added; 0 if there was none.
@@ -130,8 +136,7 @@ impl<const BITS: u32> LogLinear<BITS> {
     /// Each small value, then each bucket: least value, largest value, weight.
     fn parts(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let small = (0..).zip(self.small.iter()).map(|(value, &weight)| (value, value, weight));
-        let first = Self::bucket(SMALL as u64);
-        let large = (first..).zip(self.weights.iter().skip(first));
+        let large = (Self::FIRST..).zip(&self.large);
         small.chain(large.map(|(bucket, &weight)| Self::part(bucket, weight)))
     }
 
@@ -149,14 +154,12 @@ impl<const BITS: u32> LogLinear<BITS> {
 
     /// Adds what another one has.
     pub fn join(&mut self, other: &Self) {
-        let add = |to: &mut [u64], from: &[u64]| {
+        let add = |to: &mut Vec<u64>, from: &[u64]| {
+            to.resize(to.len().max(from.len()), 0);
             to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         };
-        if self.weights.len() < other.weights.len() {
-            self.weights.resize(other.weights.len(), 0);
-        }
-        add(&mut self.small[..], &other.small[..]);
-        add(&mut self.weights[..], &other.weights[..]);
+        add(&mut self.small, &other.small);
+        add(&mut self.large, &other.large);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -164,7 +167,7 @@ impl<const BITS: u32> LogLinear<BITS> {
     /// Forgets everything; the room is kept.
     pub fn clear(&mut self) {
         self.small.fill(0);
-        self.weights.fill(0);
+        self.large.fill(0);
         (self.min, self.max) = (u64::MAX, 0);
     }
 }
@@ -353,6 +356,19 @@ mod tests {
         joined.join(&h);
         assert_eq!(joined.max(), u64::MAX);
         assert!((2000..2048).contains(&joined.quantile(0.25)));
+    }
+
+    /// In steps of 32 buckets; 5000 is in the 72nd above those of small values.
+    #[test]
+    fn there_is_room_up_to_the_largest_value_or_for_all() {
+        let room = |h: &Histogram| (h.small.len(), h.large.len());
+        let mut h = Histogram::default();
+        [3, 5000].into_iter().for_each(|value| h.add(value, 1));
+        assert_eq!(room(&h), (32, 96));
+        let mut h = h.reserved();
+        let all = room(&h);
+        [1023, u64::MAX].into_iter().for_each(|value| h.add(value, 1));
+        assert_eq!((room(&h), h.max(), h.quantile(0.5)), (all, u64::MAX, 1023));
     }
 
     #[test]

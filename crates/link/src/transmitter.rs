@@ -16,6 +16,8 @@ pub struct Serialiser {
     carry: u64,
     /// Whole ns and carry (rounded up) of the last length, which is mostly the next one too.
     last: (u32, u64, u64),
+    /// The same of another length, since data and acknowledgements alternate on many links.
+    other: (u32, u64, u64),
     /// A varying rate or framing, if any. It is looked at only if the length differs from the last one, so
     /// that a plain link pays nothing for it.
     special: Option<Box<Special>>,
@@ -38,18 +40,25 @@ pub struct Sending {
 
 /// Stands for no length: no packet is this long.
 const NO_LENGTH: u32 = u32::MAX;
+const NOTHING: (u32, u64, u64) = (NO_LENGTH, 0, 0);
 
 impl Serialiser {
     /// Nothing owed yet.
     pub fn new(rate: Rate) -> Self {
-        Self { rate: rate.bits_per_second(), carry: 0, last: (0, 0, 0), special: None }
+        Self {
+            rate: rate.bits_per_second(),
+            carry: 0,
+            last: NOTHING,
+            other: NOTHING,
+            special: None,
+        }
     }
 
     /// This serialiser, sending as `sending` says. Where the rate varies, [`Serialiser::whole`] counts with
     /// the highest.
     #[must_use]
     pub fn with(mut self, sending: &Sending) -> Self {
-        self.last = (NO_LENGTH, 0, 0);
+        (self.last, self.other) = (NOTHING, NOTHING);
         if let Some(rates) = &sending.rates {
             let highest = rates.steps().iter().map(|step| step.1).max().unwrap_or(0);
             self.rate = highest.max(1);
@@ -96,6 +105,10 @@ impl Serialiser {
     #[cold]
     #[inline(never)]
     fn change_length(&mut self, start: u64, len: u32) {
+        std::mem::swap(&mut self.last, &mut self.other);
+        if self.last.0 == len {
+            return;
+        }
         let mut on_wire = len;
         if let Some(special) = &mut self.special {
             on_wire = special.framing.on_wire(len);

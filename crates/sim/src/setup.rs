@@ -23,7 +23,7 @@ use scenario::{QueueSpec, Scenario};
 use crate::app::{App, NOTHING, Objects, Periods, Unsent};
 use crate::network::{Identity, Link, Stage};
 use crate::simulation::events::{Change, Waiting};
-use crate::transport::{FlowSetup, Group, Transport};
+use crate::transport::{FlowSetup, Group, Seed, Transport};
 use pairs::Pairs;
 use paths::{Paths, Way};
 
@@ -50,8 +50,12 @@ enum Stream {
     Autorate = 9,
 }
 
+fn seed_of(seed: u64, user: Stream, number: usize) -> Seed {
+    Seed { run: seed, stream: (user as u64) << 56 | number as u64 }
+}
+
 fn stream(seed: u64, user: Stream, number: usize) -> Rng {
-    Rng::new(seed, (user as u64) << 56 | number as u64)
+    seed_of(seed, user, number).rng()
 }
 
 /// The stream of random numbers of autorate algorithm `number`.
@@ -264,6 +268,7 @@ pub(crate) fn flows(
         let packet = spec.group.packet_bytes().unwrap_or(1000);
         let mut arrivals = Arrivals::of(spec, packet, stream(seed, Stream::Arrivals, g));
         let mut highest = 0;
+        setups.reserve_exact(spec.group.flows as usize * usize::from(spec.slots()));
         for k in 0..spec.group.flows {
             let number = setups.len();
             if let keys::App::Finite(Finite { sizes: Some(sizes), size, .. }) = &spec.app {
@@ -274,14 +279,14 @@ pub(crate) fn flows(
             let (a, b) = pairs.of(k, &mut rng);
             let start = start(spec, k, rng.uniform()).as_nanos();
             let start = start.saturating_add(arrivals.as_mut().map_or(0, Arrivals::next));
-            let app = stream(seed, Stream::App, number);
+            let app = seed_of(seed, Stream::App, number);
             for slot in number..number + usize::from(spec.slots()) {
                 let flow = identities.as_ref().map_or(slot as u32, |all| all[slot].flow);
                 let (out, rate) = paths.of([a, b], flow, Way::Out)?;
                 let (back, _) = paths.of([b, a], flow, Way::Back)?;
                 highest = highest.max(rate);
-                let (rng, jitter) = (app.clone(), stream(seed, Stream::Jitter, slot));
-                setups.push(FlowSetup { group: g as u16, out, back, start, rng, jitter });
+                let jitter = seed_of(seed, Stream::Jitter, slot);
+                setups.push(FlowSetup { group: g as u16, out, back, start, seed: app, jitter });
             }
         }
         check_numbers(spec, g, highest, end)?;

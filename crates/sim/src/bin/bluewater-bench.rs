@@ -10,6 +10,8 @@
 //!
 //! `bluewater-bench K fat-tree MILLISECONDS` is a permutation of DCTCP over a fat-tree of K ports at 10 Gb/s,
 //! every port with a managed queue.
+//!
+//! `bluewater-bench 0 FILE 1` runs a scenario's file.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -109,29 +111,29 @@ fn now() -> Instant {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize| args.get(i).map(|a| a.parse::<u32>());
-    let (
-        Some(Ok(n)),
-        Some(mode @ ("folded" | "every-hop" | "chain" | "fat-tree")),
-        Some(Ok(seconds)),
-        Ok(scale),
-        Ok(threads),
-    ) = (
+    let (Some(Ok(n)), Some(mode), Some(Ok(seconds)), Ok(scale), Ok(threads)) = (
         number(0),
         args.get(1).map(String::as_str),
         number(2),
         number(3).unwrap_or(Ok(1)),
         number(4).unwrap_or(Ok(1)),
-    )
-    else {
+    ) else {
         eprintln!(
-            "usage: bluewater-bench N folded|every-hop|chain|fat-tree SECONDS [SCALE [THREADS]]"
+            "usage: bluewater-bench N folded|every-hop|chain|fat-tree|FILE SECONDS [SCALE [THREADS]]"
         );
         return ExitCode::from(2);
     };
     let text = match mode {
         "fat-tree" => fabric(n, seconds.max(1)),
         "chain" => chain(n, seconds.max(1)),
-        _ => workload(n, seconds.max(1), scale),
+        "folded" | "every-hop" => workload(n, seconds.max(1), scale),
+        file => match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(e) => {
+                eprintln!("{file}: {e}");
+                return ExitCode::from(2);
+            }
+        },
     };
     let begin = now();
     let run = Scenario::from_toml(&text, "workload").and_then(|s| Run::new(s, &text, "workload"));

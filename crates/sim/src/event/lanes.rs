@@ -123,7 +123,7 @@ impl<const NODES: usize, const LANES: usize> Timetable<NODES, LANES> {
     }
 
     /// Sets the time of a source that is not in lanes, given as their key.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn set_key(&mut self, key: u64) {
         self.tree.set_key(key);
         self.look();

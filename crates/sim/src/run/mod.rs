@@ -33,6 +33,7 @@ pub struct Run {
     queues: Vec<Named>,
     groups: Vec<u16>,
     starts: Vec<u64>,
+    /// What each flow had done when the measurement began, if that was after time 0.
     before: Vec<FlowReport>,
     warmup: u64,
     end: u64,
@@ -152,7 +153,7 @@ impl Run {
         Ok(Self {
             warmup: scenario.warmup.0.as_nanos(),
             interval: scenario.measure.interval.map(|i| i.0.as_nanos()),
-            before: vec![FlowReport::default(); simulation.flow_count()],
+            before: Vec::new(),
             groups,
             starts,
             simulation: Parts::one(simulation),
@@ -259,8 +260,9 @@ impl Run {
         if self.scenario.measure.calls {
             self.simulation.measure_one_way();
         }
-        for (i, before) in self.before.iter_mut().enumerate() {
-            *before = self.simulation.flow(i);
+        if self.now > 0 {
+            let flows = 0..self.simulation.flow_count();
+            self.before = flows.map(|i| self.simulation.flow(i)).collect();
         }
     }
 

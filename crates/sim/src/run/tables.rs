@@ -75,7 +75,8 @@ impl Run {
         let mut table = registry::FLOWS.empty();
         for (i, (&group, &start)) in self.groups.iter().zip(&self.starts).enumerate() {
             let spec = &self.scenario.traffic[usize::from(group)];
-            let (now, before) = (self.simulation.flow(i), &self.before[i]);
+            let (now, before) =
+                (self.simulation.flow(i), self.before.get(i).copied().unwrap_or_default());
             let tally = self.primary().map(|queue| queue.stats().flow(i)).unwrap_or_default();
             let delivered = |report| delivered_bits(report, packet_bits(spec));
             let [dropped, arrived, departed] =
@@ -85,7 +86,7 @@ impl Run {
             row.text(&spec.group.name);
             row.text(spec.group.transport.name());
             row.real(Some(start as f64 / 1e9));
-            row.real(Some((delivered(&now) - delivered(before)) as f64 / measured));
+            row.real(Some((delivered(&now) - delivered(&before)) as f64 / measured));
             row.real(Some(tally.departed_bytes as f64 * 8.0 / measured));
             row.real(Some(share(dropped, arrived, departed + dropped)));
             row.count(arrived);

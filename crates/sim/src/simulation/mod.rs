@@ -38,7 +38,7 @@ pub struct Simulation {
     flows: Vec<Flow>,
     /// Of each flow, if any has such.
     send_timings: Vec<SendTiming>,
-    /// When a finite flow was acknowledged to its end, ns.
+    /// When a finite flow was acknowledged to its end, ns; of each flow, if any is finite.
     completed: Vec<u64>,
     /// By group.
     webs: Vec<Option<Box<Web>>>,
@@ -76,11 +76,12 @@ impl Simulation {
             network.set_timer(i, start);
             flows.push(Flow::new(transport.ends(i, &setups), setup, start));
         }
+        let any_is_finite = groups.iter().any(|group| matches!(group.app, App::Finite { .. }));
         Self {
             now: 0,
             network,
             send_timings: send_timings(&groups, setups),
-            completed: vec![NEVER; flows.len()],
+            completed: if any_is_finite { vec![NEVER; flows.len()] } else { Vec::new() },
             groups,
             flows,
             webs,
@@ -353,7 +354,7 @@ impl Simulation {
 
     /// When a finite flow was completed (ns), if it was.
     pub fn completed(&self, i: usize) -> Option<u64> {
-        (self.completed[i] != NEVER).then(|| self.completed[i])
+        self.completed.get(i).copied().filter(|at| *at != NEVER)
     }
 
     /// A packet has come to the end of its path.
@@ -525,9 +526,10 @@ fn send_timings(groups: &[Group], setups: Vec<FlowSetup>) -> Vec<SendTiming> {
     if !groups.iter().any(has) {
         return Vec::new();
     }
-    let send_timing = |FlowSetup { group, rng, jitter, .. }| {
+    let send_timing = |FlowSetup { group, seed, jitter, .. }| {
         let comes_and_goes = groups[usize::from(group)].app.comes_and_goes();
-        SendTiming { on_off: comes_and_goes.then(|| OnOff::new(rng)), jitter, paced_until: 0 }
+        let on_off = comes_and_goes.then(|| OnOff::new(seed.rng()));
+        SendTiming { on_off, jitter: jitter.rng(), paced_until: 0 }
     };
     setups.into_iter().map(send_timing).collect()
 }

@@ -15,7 +15,7 @@ pub(super) fn webs(groups: &[Group], setups: &[FlowSetup]) -> Vec<Option<Box<Web
         let App::Web(objects) = group.app else { return None };
         let flows = setups.iter().filter(|setup| usize::from(setup.group) == number);
         let first = setups.iter().position(|setup| usize::from(setup.group) == number)?;
-        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.rng.clone());
+        let rngs = flows.step_by(usize::from(objects.connections)).map(|setup| setup.seed.rng());
         Some(Box::new(Web::new(objects, first, rngs.collect())))
     };
     groups.iter().enumerate().map(of).collect()

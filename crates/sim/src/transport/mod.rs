@@ -23,7 +23,7 @@ use crate::control::Setting;
 use crate::packet::Packet;
 use crate::results::one_way::OneWay;
 use crate::watch::{Look, Values};
-pub use port::{FlowSetup, Group};
+pub use port::{FlowSetup, Group, Seed};
 pub(crate) use port::{Port, Seat, SendTiming};
 
 /// What a flow has done so far.

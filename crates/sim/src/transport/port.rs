@@ -41,10 +41,26 @@ pub struct FlowSetup {
     pub back: u32,
     /// When it starts, ns.
     pub start: u64,
-    /// Its stream of random numbers.
-    pub rng: aqm::Rng,
-    /// Another one, for the time that it waits before it sends.
-    pub jitter: aqm::Rng,
+    /// Its random numbers.
+    pub seed: Seed,
+    /// Others, for the time that it waits before it sends.
+    pub jitter: Seed,
+}
+
+/// From which a stream of random numbers begins. It is smaller than the stream, which most flows do not need.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed {
+    /// That of the run.
+    pub run: u64,
+    /// The number of the stream.
+    pub stream: u64,
+}
+
+impl Seed {
+    /// The stream.
+    pub(crate) fn rng(self) -> aqm::Rng {
+        aqm::Rng::new(self.run, self.stream)
+    }
 }
 
 /// A flow's place in the simulation: its ways, and the times at which it is woken.

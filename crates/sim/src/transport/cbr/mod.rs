@@ -70,7 +70,7 @@ impl EndPoints for Ends {
 
     fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let setup = &setups[number];
-        let (rng, start) = (setup.rng.clone(), setup.start);
+        let (rng, start) = (setup.seed.rng(), setup.start);
         let echoes = o.echo.then(Box::default);
         Self { rng, start, carry: 0, sent: 0, received: Distinct::from(1), one_way: None, echoes }
     }

@@ -62,7 +62,7 @@ impl EndPoints for Ends {
     type Options = Options;
 
     fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
-        let rng = setups[number].jitter.clone();
+        let rng = setups[number].jitter.rng();
         let start = Start { control: o.control, datagram: Quic::datagram(o.packet), rng };
         Self {
             pair: o.make.map(|make| make(start)),

@@ -31,7 +31,7 @@ impl EndPoints for Ends {
     fn new(o: &Options, number: usize, setups: &[FlowSetup]) -> Self {
         let mut ends = Self::default();
         if o.control.has_model {
-            ends.sender.draw_from(setups[number].jitter.clone(), o);
+            ends.sender.draw_from(setups[number].jitter.rng(), o);
         }
         ends
     }
