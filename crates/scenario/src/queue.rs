@@ -279,7 +279,7 @@ impl QueueSpec {
             if let Some(fixed) = change.params.keys().find(|name| !about.live.contains(&&name[..]))
             {
                 let key = format!("queue[{i}].change[{n}].params.{fixed}");
-                return Err(Complaint::new(key, allowed));
+                return Err(Complaint::new(key, allowed).hint(meant(fixed, about.live)));
             }
         }
         Ok(())

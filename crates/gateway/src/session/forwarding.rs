@@ -8,7 +8,7 @@ use crate::privilege::RealTime;
 /// How to forward.
 #[derive(Clone, Debug)]
 pub struct Forwarding {
-    /// The name of its control socket; without one a free number, see [`Control::bind`].
+    /// The name of its control socket; without one a free number, see [`Control::bind`](crate::control::Control::bind).
     pub name: Option<String>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
