@@ -292,3 +292,30 @@ def test_values_that_do_not_fit_are_said_at_once() -> None:
         BottleneckEnv(link, tune={"min_th": ("1p", "60p"), "max_th": ("50p", "99p")})
     with pytest.raises(InputError, match="group"):
         BottleneckEnv(link, group="bulk", tune={"max_p": (0.1, 1)})
+
+
+def test_actions_have_a_row_for_each_environment() -> None:
+    link = {**MARKED, "queue": [{"aqm": "codel", "buffer": "100p"}]}
+    env = BottleneckVectorEnv(link, 3, tune={"target": ("1ms", "2ms"), "interval": ("1ms", "1s")})
+    env.reset(seed=1)
+    env.step(np.zeros((3, 2)))
+    for wrong in (np.zeros((2, 3)), np.zeros(6), np.zeros((3, 2), dtype=complex)):
+        with pytest.raises(InputError, match="no actions"):
+            env.step(wrong)
+
+
+def test_a_queue_that_the_scenario_changes_is_not_tuned() -> None:
+    change = [{"at": "1s", "params": {"target": "20ms"}}]
+    link = {**MARKED, "queue": [{"aqm": "codel", "buffer": "100p", "change": change}]}
+    with pytest.raises(InputError, match="the scenario changes"):
+        BottleneckEnv(link, tune={"interval": ("1ms", "1s")})
+
+
+def test_a_long_time_is_written_without_an_exponent() -> None:
+    link = {**MARKED, "queue": [{"aqm": "blue", "buffer": "100p"}]}
+    tune = {"freeze_time": ("1us", "100000000s"), "threshold": ("0.00001%", "90%")}
+    env = BottleneckEnv(link, tune=tune)
+    env.reset(seed=1)
+    for action in 20 * [[0.0, 0.0], [1.0, 1.0], [0.3, 0.7]]:
+        env.step(action)
+    assert bluewater.run(env.scenario()).decision_hash == env.decision_hash()

@@ -46,7 +46,9 @@ impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
     }
 
     fn retune(&mut self, config: &A::Config, env: &Env) -> Result<(), ConfigError> {
-        let with = A::new(config, env, &mut idle_rng())?;
+        let mut config = config.clone();
+        A::going_on(&mut config);
+        let with = A::new(&config, env, &mut idle_rng())?;
         self.policy.retune(with, env.now);
         Ok(())
     }

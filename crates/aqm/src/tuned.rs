@@ -42,6 +42,8 @@ pub struct Tuned<Q> {
     env: Env,
     /// Those to come, the next first.
     changes: VecDeque<(Instant, Settings)>,
+    /// What did not fit the rate of the link when its time came.
+    waiting: Option<Settings>,
 }
 
 impl<Q: Tunable + Clone> Tuned<Q> {
@@ -55,7 +57,8 @@ impl<Q: Tunable + Clone> Tuned<Q> {
         env: &Env,
         changes: Vec<(Instant, Settings)>,
     ) -> Result<Self, (usize, Q::Error)> {
-        let tuned = Self { queue, name: name.into(), env: *env, changes: changes.into() };
+        let tuned =
+            Self { queue, name: name.into(), env: *env, changes: changes.into(), waiting: None };
         let mut tried = tuned.clone();
         for n in 0..tuned.changes.len() {
             tried.change().map_err(|error| (n, error))?;
@@ -82,11 +85,17 @@ impl<Q: Tunable> Tuned<Q> {
     /// Makes the next change.
     fn change(&mut self) -> Result<(), Q::Error> {
         let Some((now, settings)) = self.changes.pop_front() else { return Ok(()) };
-        let settings: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();
-        self.queue.retune(&self.name, &settings, &Env { now, ..self.env })
+        self.change_to(settings, now)
     }
 
-    /// Makes the changes up to `now`. One that does not fit the present rate of the link is left out.
+    fn change_to(&mut self, settings: Settings, now: Instant) -> Result<(), Q::Error> {
+        let pairs: Vec<_> = settings.iter().map(|(key, text)| (&key[..], &text[..])).collect();
+        let changed = self.queue.retune(&self.name, &pairs, &Env { now, ..self.env });
+        self.waiting = changed.is_err().then_some(settings);
+        changed
+    }
+
+    /// Makes the changes up to `now`. One that does not fit the rate of the link waits for the next rate or change.
     fn catch_up(&mut self, now: Instant) {
         while self.changes.front().is_some_and(|(at, _)| *at <= now) {
             _ = self.change();
@@ -124,18 +133,24 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        self.queue.poll_at()
+        let next = self.changes.front().map(|(at, _)| *at);
+        next.into_iter().chain(self.queue.poll_at()).min()
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.catch_up(cx.now);
-        self.queue.on_timer(cx, &mut Through(out));
+        if self.queue.poll_at().is_some_and(|at| at <= cx.now) {
+            self.queue.on_timer(cx, &mut Through(out));
+        }
     }
 
     fn rate_changed(&mut self, env: &Env) {
         self.catch_up(env.now);
         self.env = *env;
         self.queue.rate_changed(env);
+        if let Some(settings) = self.waiting.take() {
+            _ = self.change_to(settings, env.now);
+        }
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
@@ -229,5 +244,56 @@ mod tests {
         assert!(matches!(e, BuildError::Parameter(name, _) if name == "max_th"));
         let (n, e) = error("red", vec![fits, (at(2), set("min_th", "90p"))]);
         assert_eq!((n, matches!(e, BuildError::Config(_))), (1, true));
+    }
+
+    /// PI's gains for a thousand flows do not fit a tenth of the rate: the change is made once they do.
+    #[test]
+    fn a_change_that_does_not_fit_the_rate_waits_for_one_that_it_fits() {
+        let change = vec![("q_ref".into(), "5p".into()), ("flows".into(), "1000".into())];
+        let mut queue = tuned("pi", &[], vec![(at(3), change)]).unwrap();
+        let tuned = queue.tuned_mut().unwrap();
+        let slow = Env { rate: Rate::new(10_000).unwrap(), ..env(100) };
+        Qdisc::<()>::rate_changed(tuned, &Env { now: at(2), ..slow });
+        tuned.catch_up(at(3));
+        assert!(tuned.waiting.is_some());
+        Qdisc::<()>::rate_changed(tuned, &Env { now: at(4), ..env(100) });
+        assert!(tuned.waiting.is_none() && tuned.changes.is_empty());
+    }
+
+    /// BLUE's freeze in force, a timer and bounds of what is adapted follow their parameters.
+    #[test]
+    fn what_runs_is_within_the_new_parameters() {
+        let long = [("freeze_time", "10s"), ("initial", "0.5"), ("decrement", "0.125")];
+        let mut short: Settings = Vec::new();
+        short.extend(long.iter().map(|(name, value)| (String::from(*name), String::from(*value))));
+        short[0].1 = "1ms".into();
+        let mut queue = tuned("blue", &long, vec![(at(5), short)]).unwrap();
+        let mut seen = Vec::new();
+        for ms in 0..9 {
+            let mut rng = Rng::new(1, 0);
+            assert!(queue.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ()).is_none());
+            queue.observe(at(ms), &mut |_, value| seen.push(value));
+        }
+        assert_eq!(seen, [0.375, 0.375, 0.375, 0.375, 0.375, 0.25, 0.25, 0.125, 0.125]);
+
+        let changes = vec![(at(5), set("t_update", "10ms"))];
+        let mut queue = tuned("pie", &[("t_update", "3600s")], changes).unwrap();
+        assert_eq!(queue.poll_at(), Some(at(5)));
+        queue.on_timer(&mut Cx { now: at(5), rng: &mut Rng::new(1, 0) }, &mut ());
+        assert_eq!(queue.poll_at(), Some(at(15)));
+
+        for name in ["ared", "ared-feng"] {
+            let changes = vec![(at(5), set("max_p_max", "0.05")), (at(6), set("max_p_min", "0.2"))];
+            let mut queue = tuned(name, &[], changes).unwrap();
+            let mut max_p = |ms| {
+                queue.dequeue(&mut Cx { now: at(ms), rng: &mut Rng::new(1, 0) }, &mut ());
+                let mut found = 0.0;
+                queue.observe(at(ms), &mut |name, value| {
+                    found = if name == "max_p" { value } else { found };
+                });
+                found
+            };
+            assert_eq!([4, 5, 6].map(&mut max_p), [0.1, 0.05, 0.2], "{name}");
+        }
     }
 }

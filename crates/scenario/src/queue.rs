@@ -276,6 +276,10 @@ impl QueueSpec {
                 return Err(Complaint::new(key, format!("{last} or later: changes are in order")));
             }
             last = change.at.0;
+            if change.params.is_empty() {
+                let key = format!("queue[{i}].change[{n}].params");
+                return Err(Complaint::new(key, "at least one parameter"));
+            }
             if let Some(fixed) = change.params.keys().find(|name| !about.live.contains(&&name[..]))
             {
                 let key = format!("queue[{i}].change[{n}].params.{fixed}");

@@ -454,3 +454,18 @@ fn a_change_gives_a_queue_its_parameters() {
         assert!(![plain, built].contains(&changed("3s", other)), "{aqm}");
     }
 }
+
+/// Queues at rest, too, get parameters by which they are not at rest.
+#[test]
+fn a_change_reaches_queues_at_rest() {
+    let run = |queue: &str| {
+        let group = format!("{MANY}\nstart = \"3s\"");
+        outcome(&network("", &group).replace("QUEUE\n", queue)).unwrap()
+    };
+    let queue = |burst: &str| {
+        format!("aqm = \"fq-pie\"\nbuffer = \"60p\"\nparams = {{ max_burst = \"{burst}\" }}\n")
+    };
+    let change = "[[queue.change]]\nat = \"1s\"\nparams = { max_burst = \"0s\" }\n";
+    assert_ne!(run(&queue("2s")), run(&queue("0s")));
+    assert_eq!(run(&format!("{}{change}", queue("2s"))), run(&queue("0s")));
+}

@@ -104,6 +104,9 @@ class Episodes:
             named = [_CLASS.format(k) for k in range(len(agents))]
         else:
             bases = [of(source, {"warmup": "0s"}) for source in sources]
+            if any("change" in base.table["queue"][0] for base in bases):
+                problem = "a queue whose parameters the scenario changes"
+                raise InputError(problem, key="queue.0.change", allowed="nothing with tune")
             named = sorted({str(base.table["queue"][0]["aqm"]) for base in bases})
             if len(named) > 1:
                 problem = "several disciplines, of which only one can be tuned"
@@ -166,7 +169,10 @@ class Episodes:
         """
         shape = len(self._seeds), self.width
         try:
-            asked = np.asarray(actions, dtype=np.float64).reshape(shape)
+            given = np.asarray(actions)
+            if np.iscomplexobj(given) or given.shape[:1] != shape[:1]:
+                raise ValueError(given.shape)
+            asked = given.astype(np.float64).reshape(shape)
         except (TypeError, ValueError) as error:
             allowed = f"{math.prod(shape)} numbers of 0 … 1"
             raise InputError("no actions", key="action", value=actions, allowed=allowed) from error

@@ -132,7 +132,7 @@ class BottleneckParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]
             name for name, each in zip(self.agents, chosen, strict=True) if each.size != 1
         ]:
             raise InputError("not one number", key=wrong[0], value=actions[wrong[0]])
-        self._episodes.step([each[0] for each in chosen])
+        self._episodes.step([[each[0] for each in chosen]])
         names, over = self.agents, bool(self._episodes.over.all())
         if over:
             self.agents = []

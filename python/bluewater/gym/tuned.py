@@ -50,7 +50,8 @@ class Chosen(NamedTuple):
     def written(self, value: float) -> float | int | str:
         """A value as scenario files have it."""
         number = int(value) if self.whole else value
-        return f"{number:.17g}{self.unit}" if self.unit else number
+        # Without an exponent, as the simulator writes it.
+        return np.format_float_positional(number, trim="-") + self.unit if self.unit else number
 
 
 def chosen(ranges: Ranges, aqm: str) -> list[Chosen]:

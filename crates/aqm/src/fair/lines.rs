@@ -262,8 +262,11 @@ impl<A: Policy, P: Copy + Default, L: Length> Lines<A, P, L> {
     ) -> Result<(), ConfigError> {
         let env = self.env_of_lines(env);
         policy(&env)?;
-        for line in &mut self.lines {
-            line.policy.retune(policy(&env)?, env.now);
+        for line in 0..self.lines.len() {
+            if A::RESTS {
+                self.wake(line); // it may not be at rest under other parameters
+            }
+            self.lines[line].policy.retune(policy(&env)?, env.now);
         }
         Ok(())
     }

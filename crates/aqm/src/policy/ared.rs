@@ -132,11 +132,16 @@ impl Policy for Ared {
         })
     }
 
+    fn going_on(config: &mut AredConfig) {
+        config.max_p = config.max_p.max(config.max_p_min).min(config.max_p_max);
+    }
+
     fn retune(&mut self, with: Self, now: Instant) {
         let max_p = self.core.max_p.clamp(with.config.max_p_min, with.config.max_p_max);
         self.core.retune(with.core, now);
         self.core.max_p = max_p;
         self.config = with.config;
+        self.next = self.next.min(with.next);
     }
 
     #[inline]

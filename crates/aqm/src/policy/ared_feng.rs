@@ -91,6 +91,10 @@ impl Policy for AredFeng {
         })
     }
 
+    fn going_on(config: &mut AredFengConfig) {
+        config.max_p = config.max_p.max(config.max_p_min).min(config.max_p_max);
+    }
+
     fn retune(&mut self, with: Self, now: Instant) {
         let max_p = self.core.max_p.clamp(with.step.min, with.step.max);
         self.core.retune(with.core, now);

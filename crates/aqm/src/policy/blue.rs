@@ -222,15 +222,12 @@ impl Policy for Blue {
         })
     }
 
+    /// Another freeze time holds for the freeze in force, too.
     fn retune(&mut self, with: Self, _: Instant) {
-        *self = Self {
-            p_m: self.p_m,
-            last_update: self.last_update,
-            freeze: self.freeze,
-            delay: self.delay,
-            idle: self.idle,
-            ..with
-        };
+        let Self { p_m, last_update, delay, idle, .. } = *self;
+        let freeze_time = with.config.freeze_time;
+        let freeze = if freeze_time == self.config.freeze_time { self.freeze } else { freeze_time };
+        *self = Self { p_m, last_update, freeze, delay, idle, ..with };
     }
 
     #[inline]

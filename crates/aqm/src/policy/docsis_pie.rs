@@ -144,7 +144,7 @@ impl Policy for DocsisPie {
             burst: self.burst,
             quiet_for: self.quiet_for,
             activity: self.activity,
-            next: self.next,
+            next: self.next.min(with.next),
             ..with
         };
     }

@@ -167,6 +167,9 @@ pub trait Policy: Sized {
     /// When parameters that are fine alone do not fit together or with the buffer.
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 
+    /// Brings what counts only at the start within bounds that change while the algorithm runs.
+    fn going_on(_config: &mut Self::Config) {}
+
     /// Goes on as `with`, the algorithm at rest under other parameters, from what it has learned. Only those of
     /// [`About::live`](crate::About::live) differ. An algorithm that learns nothing is `with` from now on.
     fn retune(&mut self, with: Self, _now: Instant) {

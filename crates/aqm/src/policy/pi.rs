@@ -138,7 +138,7 @@ impl Policy for Pi {
     }
 
     fn retune(&mut self, with: Self, _: Instant) {
-        *self = Self { p_m: self.p_m, q_old: self.q_old, next: self.next, ..with };
+        *self = Self { p_m: self.p_m, q_old: self.q_old, next: self.next.min(with.next), ..with };
     }
 
     #[inline]

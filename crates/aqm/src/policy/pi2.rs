@@ -149,7 +149,8 @@ impl Controller {
 
     /// Goes on as `with` from what it knows.
     pub(crate) fn retune(&mut self, with: Self) {
-        let Self { base, old, classic, coupled, next, .. } = *self;
+        let Self { base, old, classic, coupled, .. } = *self;
+        let next = self.next.min(with.next);
         *self = Self { base, old, classic, coupled, next, ..with };
     }
 

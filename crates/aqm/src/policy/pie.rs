@@ -210,7 +210,9 @@ impl Policy for Pie {
         })
     }
 
-    fn retune(&mut self, with: Self, _: Instant) {
+    fn retune(&mut self, with: Self, now: Instant) {
+        let sooner = with.config.t_update < self.config.t_update;
+        let next = if sooner { self.next.min(now + with.config.t_update) } else { self.next };
         *self = Self {
             p: self.p,
             old: self.old,
@@ -219,7 +221,7 @@ impl Policy for Pie {
             burst: self.burst,
             departed: self.departed,
             accumulated: self.accumulated,
-            next: self.next,
+            next,
             ..with
         };
     }

@@ -111,7 +111,7 @@ impl Policy for Rem {
             p_m: self.p_m,
             arrived: self.arrived,
             updated: self.updated,
-            next: self.next,
+            next: self.next.min(with.next),
             ..with
         };
     }

@@ -67,7 +67,6 @@ pub const ABOUT: About = About {
         "w_q",
         "alpha",
         "beta",
-        "max_p_min",
         "bin_size",
         "bin_limit",
         "mark_up_to",
