@@ -6,14 +6,15 @@
 //!                     the start, and starts the new process with them
 //! old -> new: {"queues": …}           the links as they are; the new process opens what else it needs
 //! new -> old: {"ready": true}         or {"error": …, "hint": …}: the old one goes on
-//! old -> new: {"go": true}            from here on the new one reads what comes, at the same sockets
-//!             {"way": 0, "free": ns}  of each way: from then on the old one has nothing more to send,
+//! old -> new: {"go": true}            the old one reads no more
+//! new -> old: {"reads": true}         from here on the new one reads what comes, at the same sockets
+//! old -> new: {"way": 0, "free": ns}  of each way: from then on the old one has nothing more to send,
 //!             {"way": 0, "empty": true}  and then nothing on the wire: what the new one sends comes behind it
 //!             {"gone": true}
 //! ```
 //!
 //! So packets of the old queues leave by the rules under which they were admitted, at the rate, and none is
-//! overtaken. If the new process ends before the old one has, the old one reads again.
+//! overtaken. If the new process ends before the old one has, or does not read in time, the old one reads again.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -45,7 +46,7 @@ pub const OPTION: &str = "--take-over";
 /// The version of what the processes tell each other.
 const FORMAT: u32 = 1;
 
-/// How long a new process may take until it is ready.
+/// How long a new process may take until it is ready, and from then on until it reads.
 const START: Duration = Duration::from_secs(10);
 
 /// What a gateway leaves to the next: open files, each with what it is, and facts.
@@ -186,20 +187,27 @@ fn led(mut stream: &UnixStream, pid: u64, asking: &mut Asking) -> Result<(), Tro
     // It may have ended, which the answer tells.
     _ = writeln!(stream, "{links}");
     let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    match reader.read_line(&mut line) {
-        Err(e) if e.kind() != io::ErrorKind::ConnectionReset => return Err(failed(e)),
-        _ => {}
+    let mut answer = || {
+        let mut line = String::new();
+        match reader.read_line(&mut line) {
+            Err(e) if e.kind() != io::ErrorKind::ConnectionReset => Err(failed(e)),
+            _ => Ok(serde_json::from_str::<Value>(&line).unwrap_or_default()),
+        }
+    };
+    let first = answer()?;
+    if first["ready"] != true {
+        return Err(trouble(&first));
     }
-    let answer: Value = serde_json::from_str(&line).unwrap_or_default();
-    if answer["ready"] != true {
-        return Err(trouble(&answer));
-    }
-    stream.set_read_timeout(None).map_err(failed)?;
     let again = Arc::new(stream.try_clone().map_err(failed)?);
     asking.ask(Request::Handover(Step::Ready(again, pid)))?;
-    _ = reader.read_line(&mut line);
-    Err(Trouble::new(format!("the new process {pid} has ended, with what it had queued"), ""))
+    let reads = answer()?["reads"] == true;
+    if reads {
+        stream.set_read_timeout(None).map_err(failed)?;
+        asking.tell(Request::Handover(Step::Reads));
+        _ = reader.read_line(&mut String::new());
+    }
+    let lost = if reads { ", with what it had queued" } else { " before it read a packet" };
+    Err(Trouble::new(format!("the new process {pid} has ended{lost}"), ""))
 }
 
 /// Why it was refused.
@@ -271,9 +279,9 @@ impl Predecessor {
 }
 
 /// Starts a thread that passes on what the old one says.
-pub(crate) fn follow(stream: UnixStream, mut asking: Asking) -> Result<(), Trouble> {
+pub(crate) fn follow(stream: Arc<UnixStream>, mut asking: Asking) -> Result<(), Trouble> {
     let listen = move || {
-        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        let lines = BufReader::new(&*stream).lines().map_while(Result::ok);
         let said = lines.map_while(|line| serde_json::from_str(&line).ok());
         for said in said.chain([Value::Null]) {
             asking.tell(Request::Handover(Step::Said(said)));

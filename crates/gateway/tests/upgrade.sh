@@ -34,6 +34,13 @@ upgrade() { "$g" ctl $name upgrade; }
 # Once nothing is left of the last upgrade.
 settled() { until [ "$(field handover)" = null ]; do sleep 0.05; done; }
 burst() { nsenter -t $left -n bash -c "dd if=/dev/zero bs=1000 count=$1 status=none > /dev/udp/10.9.0.2/9"; }
+# Packets are forwarded; else exits with $1.
+flows() {
+    before=$(departed)
+    burst 3
+    for i in $(seq 200); do [ $(departed) -gt $before ] && return; sleep 0.05; done
+    exit $1
+}
 # Ends it, with its name.
 end() {
     kill -INT $(field pid)

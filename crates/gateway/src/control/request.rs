@@ -54,6 +54,8 @@ pub enum Step {
     Describe,
     /// The old one: the new one is ready, with this process number.
     Ready(Arc<UnixStream>, u64),
+    /// The old one: the new one reads.
+    Reads,
     /// The old one: nothing comes of it.
     Failed(Trouble),
     /// The new one: the old one says this; nothing if it has ended.

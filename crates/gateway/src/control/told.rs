@@ -46,7 +46,11 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
         _ = writeln!(text, "process {pid}, version {version}");
     }
     if let Some(from) = answer["handover"]["from"].as_u64() {
-        _ = writeln!(text, "process {from} still sends what came before the last upgrade");
+        _ = writeln!(
+            text,
+            "process {from} still sends what came before the last upgrade, which is not counted here and which \
+             `ctl set` does not change"
+        );
     }
     text.truncate(text.trim_end().len());
     text

@@ -36,27 +36,27 @@ enum Stage {
     Alone,
     /// The new one is not ready yet.
     Starting,
-    /// The new one, with this number, reads; of each way, what it has heard.
-    Leaving { to: Arc<UnixStream>, pid: u64, free: [bool; 2], empty: [bool; 2] },
+    /// The new one, with this number, is to read, and does so at last; of each way, what it has heard.
+    Leaving { to: Arc<UnixStream>, pid: u64, reads: bool, free: [bool; 2], empty: [bool; 2] },
     /// The old one, with this number, still sends; when its transmitters are free, ns.
-    Coming { from: u64, stream: Option<UnixStream>, reads: bool, free: [u64; 2], service: Service },
+    Coming { from: u64, stream: Arc<UnixStream>, reads: bool, free: [u64; 2], service: Service },
 }
 
 impl Session {
     /// This process takes over; `service` hears of it once the old one has ended.
     pub(crate) fn follow(&mut self, old: &Predecessor, service: Service) -> Result<(), Trouble> {
         let failed = |e| Trouble::system("taking over", e);
-        let stream = Some(old.stream.try_clone().map_err(failed)?);
+        let stream = Arc::new(old.stream.try_clone().map_err(failed)?);
         self.handover.stage =
             Stage::Coming { from: old.pid, stream, reads: false, free: [u64::MAX; 2], service };
         self.forwarder.read(false).map_err(failed)
     }
 
     /// What the old one says comes here, if there is one.
-    pub(super) fn voice(&mut self) -> Option<UnixStream> {
-        let Stage::Coming { stream, .. } = &mut self.handover.stage else { return None };
+    pub(super) fn voice(&self) -> Option<Arc<UnixStream>> {
+        let Stage::Coming { stream, .. } = &self.handover.stage else { return None };
         self.handover.closed.set(true);
-        stream.take()
+        Some(Arc::clone(stream))
     }
 
     /// The open files that another process needs to take over, each with what it is.
@@ -144,8 +144,15 @@ impl Session {
                 self.line(&json!({"time_s": time, "event": "upgrade", "to": pid}));
                 self.reads(false)?;
                 write(to, &json!({"go": true}));
-                let (to, none) = (Arc::clone(to), [false; 2]);
-                self.handover.stage = Stage::Leaving { to, pid: *pid, free: none, empty: none };
+                let (to, pid, none) = (Arc::clone(to), *pid, [false; 2]);
+                self.handover.stage =
+                    Stage::Leaving { to, pid, reads: false, free: none, empty: none };
+                Ok(Value::Null)
+            }
+            Step::Reads => {
+                if let Stage::Leaving { reads, .. } = &mut self.handover.stage {
+                    *reads = true;
+                }
                 Ok(Value::Null)
             }
             Step::Failed(_)
@@ -154,10 +161,10 @@ impl Session {
                 Ok(Value::Null)
             }
             Step::Failed(trouble) => {
+                self.handover.keeper.iter().for_each(|keeper| _ = keeper.wish(Wish::Kill));
                 self.reads(true)?;
                 self.handover.stage = Stage::Alone;
                 self.handover.failed = Some(trouble.clone());
-                self.handover.keeper.iter().for_each(|keeper| _ = keeper.wish(Wish::Kill));
                 say(format!("warning: no upgrade, this process goes on\n{trouble}"));
                 Ok(Value::Null)
             }
@@ -173,13 +180,15 @@ impl Session {
 
     /// The old one says something, or has ended.
     fn said(&mut self, said: &Value) -> Result<(), Trouble> {
-        let Stage::Coming { from, reads, free, service, .. } = &mut self.handover.stage else {
+        let Stage::Coming { from, stream, reads, free, service } = &mut self.handover.stage else {
             return Ok(());
         };
         let ends = said.is_null() || said["gone"] == true;
         if said["go"] == true {
             *reads = true;
+            let stream = Arc::clone(stream);
             self.reads(true)?;
+            write(&stream, &json!({"reads": true}));
             self.restart_measurement();
         } else if ends && !*reads {
             return Err(Trouble::new(
@@ -217,16 +226,16 @@ impl Session {
     /// Until when it forwards before it looks at what has left, ns.
     pub(super) fn until(&self) -> u64 {
         match self.handover.stage {
-            Stage::Leaving { .. } => {
+            Stage::Leaving { reads: true, .. } => {
                 self.forwarder.links.iter().map(Link::next_step).min().unwrap_or(0)
             }
             _ => u64::MAX,
         }
     }
 
-    /// Tells the new process what has left. Whether nothing is left for this one to do.
+    /// Tells the new process what has left, once that one reads. Whether nothing is left for this one to do.
     pub(super) fn has_left(&mut self) -> bool {
-        let Stage::Leaving { to, pid, free, empty } = &mut self.handover.stage else {
+        let Stage::Leaving { to, pid, reads: true, free, empty } = &mut self.handover.stage else {
             return false;
         };
         for (way, link) in self.forwarder.links.iter().enumerate() {

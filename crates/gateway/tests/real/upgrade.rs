@@ -148,6 +148,29 @@ fn an_upgrade_that_cannot_be_leaves_the_old_one() {
     }
 }
 
+/// A program says that it is ready and does not read, be it that it ends or hangs: on an idle link, too, the old one
+/// goes on.
+#[test]
+fn a_program_that_does_not_read_leaves_the_old_one() {
+    if !interfaces_allowed() {
+        return;
+    }
+    let script = "
+        mv $g $g.good
+        for then in 'exit 1' 'exec sleep 99'; do
+            printf '#!/bin/sh\\necho \"{\\\\\"ready\\\\\": true}\" >&0\\n%s\\n' \"$then\" > $g; chmod 755 $g
+            $g.good ctl $name upgrade && exit 11
+            kill -0 $run || exit 12
+            while pgrep -P $(pgrep -d , -P $run) >&-; do sleep 0.05; done
+        done
+        rm $g; cp $g.good $g; flows 13; [ \"$(field pid)\" = $run ] || exit 14
+        upgrade && settled && flows 15; end";
+    let (_, errors) = well(&replaced("--rate 10mbit", script).0);
+    for words in ["has ended before it read a packet", "was not ready within 10 s"] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+}
+
 /// Either process is killed while both are there: the other one goes on, and says so.
 #[test]
 fn of_two_that_hand_over_either_may_be_killed() {
@@ -155,7 +178,6 @@ fn of_two_that_hand_over_either_may_be_killed() {
         return;
     }
     let script = "
-        flows() { before=$(departed); burst 3; for i in $(seq 200); do [ $(departed) -gt $before ] && return; sleep 0.05; done; exit $1; }
         burst 60; upgrade || exit 11
         new=$(field pid); kill -9 $new
         until [ \"$(field pid)\" = $run ]; do sleep 0.05; done
