@@ -187,6 +187,45 @@ pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
     fn retune(&mut self, config: &Self::Config, env: &Env) -> Result<(), ConfigError>;
 }
 
+/// What a discipline around a `queue` leaves to it: all that changes nothing but for when a timer is due.
+macro_rules! answers_as_behind {
+    () => {
+        fn ready_at(&self) -> Option<Instant> {
+            self.queue.ready_at()
+        }
+
+        fn backlog(&self) -> Backlog {
+            self.queue.backlog()
+        }
+
+        fn congested(&self, now: Instant) -> bool {
+            self.queue.congested(now)
+        }
+
+        fn counters(&self) -> &Counters {
+            self.queue.counters()
+        }
+
+        fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
+            self.queue.observe(now, sink);
+        }
+
+        fn observe_flow(
+            &self,
+            packet: &Meta,
+            now: Instant,
+            sink: &mut dyn FnMut(&'static str, f64),
+        ) {
+            self.queue.observe_flow(packet, now, sink);
+        }
+
+        fn state(&self) -> State {
+            self.queue.state()
+        }
+    };
+}
+pub(crate) use answers_as_behind;
+
 /// Draws for what is made only for its parameters.
 pub(crate) fn idle_rng() -> Rng {
     Rng::new(0, 0)

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -111,21 +111,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
         self.queue.dequeue(cx, &mut Through(out))
     }
 
-    fn ready_at(&self) -> Option<Instant> {
-        self.queue.ready_at()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
-    fn congested(&self, now: Instant) -> bool {
-        self.queue.congested(now)
-    }
-
-    fn counters(&self) -> &Counters {
-        self.queue.counters()
-    }
+    answers_as_behind!();
 
     fn poll_at(&self) -> Option<Instant> {
         self.next_at().into_iter().chain(self.queue.poll_at()).min()
@@ -151,18 +137,6 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
     fn rate_changed(&mut self, env: &Env) {
         self.env = *env;
         self.queue.rate_changed(env);
-    }
-
-    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe(now, sink);
-    }
-
-    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe_flow(packet, now, sink);
-    }
-
-    fn state(&self) -> State {
-        self.queue.state()
     }
 }
 

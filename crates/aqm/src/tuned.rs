@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
 use crate::time::Instant;
 use crate::told::Through;
 use crate::units::Rate;
 
-/// All parameters of an algorithm that are not at their defaults, as pairs of name and text.
+/// Parameters of an algorithm, as pairs of name and text; the others have their defaults.
 pub type Settings = Vec<(String, String)>;
 
 /// A queue whose parameters can change while it runs.
@@ -116,21 +116,7 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
         self.queue.dequeue(cx, &mut Through(out))
     }
 
-    fn ready_at(&self) -> Option<Instant> {
-        self.queue.ready_at()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
-    fn counters(&self) -> &Counters {
-        self.queue.counters()
-    }
-
-    fn congested(&self, now: Instant) -> bool {
-        self.queue.congested(now)
-    }
+    answers_as_behind!();
 
     fn poll_at(&self) -> Option<Instant> {
         let next = self.changes.front().map(|(at, _)| *at);
@@ -151,18 +137,6 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
         if let Some(settings) = self.waiting.take() {
             _ = self.change_to(settings, env.now);
         }
-    }
-
-    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe(now, sink);
-    }
-
-    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe_flow(packet, now, sink);
-    }
-
-    fn state(&self) -> State {
-        self.queue.state()
     }
 }
 
@@ -209,6 +183,17 @@ mod tests {
         times.map(one).collect()
     }
 
+    /// BLUE's p_m behind each question of an idle link, one a millisecond.
+    fn idle(queue: &mut AnyQdisc<()>, times: core::ops::Range<u64>) -> Vec<f64> {
+        let mut seen = Vec::new();
+        for ms in times {
+            let mut rng = Rng::new(1, 0);
+            assert!(queue.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ()).is_none());
+            queue.observe(at(ms), &mut |_, value| seen.push(value));
+        }
+        seen
+    }
+
     #[test]
     fn a_change_comes_before_what_happens_at_its_instant() {
         let changes = vec![(at(2), set("p", "1")), (at(4), set("p", "0"))];
@@ -226,13 +211,7 @@ mod tests {
             ("initial".into(), "0.5".into()),
         ];
         let mut queue = tuned("blue", &fast, vec![(at(5), changed)]).unwrap();
-        let mut seen = Vec::new();
-        for ms in 0..8 {
-            let mut rng = Rng::new(1, 0);
-            assert!(queue.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ()).is_none());
-            queue.observe(at(ms), &mut |_, value| seen.push(value));
-        }
-        assert_eq!(seen, [0.5, 0.5, 0.5, 0.5, 0.5, 0.375, 0.25, 0.125]);
+        assert_eq!(idle(&mut queue, 0..8), [0.5, 0.5, 0.5, 0.5, 0.5, 0.375, 0.25, 0.125]);
     }
 
     #[test]
@@ -246,7 +225,7 @@ mod tests {
         assert_eq!((n, matches!(e, BuildError::Config(_))), (1, true));
     }
 
-    /// PI's gains for a thousand flows do not fit a tenth of the rate: the change is made once they do.
+    /// PI's gains for a thousand flows do not fit a low rate: the change is made once they do.
     #[test]
     fn a_change_that_does_not_fit_the_rate_waits_for_one_that_it_fits() {
         let change = vec![("q_ref".into(), "5p".into()), ("flows".into(), "1000".into())];
@@ -268,13 +247,10 @@ mod tests {
         short.extend(long.iter().map(|(name, value)| (String::from(*name), String::from(*value))));
         short[0].1 = "1ms".into();
         let mut queue = tuned("blue", &long, vec![(at(5), short)]).unwrap();
-        let mut seen = Vec::new();
-        for ms in 0..9 {
-            let mut rng = Rng::new(1, 0);
-            assert!(queue.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ()).is_none());
-            queue.observe(at(ms), &mut |_, value| seen.push(value));
-        }
-        assert_eq!(seen, [0.375, 0.375, 0.375, 0.375, 0.375, 0.25, 0.25, 0.125, 0.125]);
+        assert_eq!(
+            idle(&mut queue, 0..9),
+            [0.375, 0.375, 0.375, 0.375, 0.375, 0.25, 0.25, 0.125, 0.125]
+        );
 
         let changes = vec![(at(5), set("t_update", "10ms"))];
         let mut queue = tuned("pie", &[("t_update", "3600s")], changes).unwrap();

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc};
+use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
 use crate::rng::{Coin, Rng};
 use crate::time::Instant;
 
@@ -242,21 +242,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         )
     }
 
-    fn ready_at(&self) -> Option<Instant> {
-        self.queue.ready_at()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
-    fn congested(&self, now: Instant) -> bool {
-        self.queue.congested(now)
-    }
-
-    fn counters(&self) -> &Counters {
-        self.queue.counters()
-    }
+    answers_as_behind!();
 
     fn poll_at(&self) -> Option<Instant> {
         self.queue.poll_at()
@@ -273,17 +259,5 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
 
     fn rate_changed(&mut self, env: &Env) {
         self.queue.rate_changed(env);
-    }
-
-    fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe(now, sink);
-    }
-
-    fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
-        self.queue.observe_flow(packet, now, sink);
-    }
-
-    fn state(&self) -> State {
-        self.queue.state()
     }
 }

@@ -16,7 +16,7 @@ pub struct Serialiser {
     carry: u64,
     /// Whole ns and carry (rounded up) of the last length, which is mostly the next one too.
     last: (u32, u64, u64),
-    /// The same of another length, since data and acknowledgements alternate on many links.
+    /// Those of another length, since data and acknowledgements alternate on many links.
     other: (u32, u64, u64),
     /// A varying rate or framing, if any. It is looked at only if the length differs from the last one, so
     /// that a plain link pays nothing for it.

@@ -434,8 +434,8 @@ fn a_flow_keeps_its_order() {
     });
 }
 
-/// The same seed, a queue built anew, another payload, a timer that asks too early, a start in the far future,
-/// and a change of parameters to those that it has all give the same decisions and signals.
+/// Decisions and signals stay what they are with a queue built anew, another payload, a timer that asks too early, a
+/// start in the far future, and a change of parameters to those that it has.
 #[test]
 fn decisions_depend_on_traffic_and_seed_alone() {
     for_each_case(|case| {
