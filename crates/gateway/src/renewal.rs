@@ -84,6 +84,9 @@ impl Keeper {
         upgrade::leave(&ours, facts, files).map_err(failed)?;
         let asked = ours.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(SIGHUP, asked).map_err(failed)?;
+        // Until it has read where the program and the options lie, which users may change from then on. It ends
+        // where they cannot be read again.
+        _ = (&ours).read(&mut [0]);
         Ok(Self(ours, child))
     }
 
@@ -184,6 +187,7 @@ pub fn keep(
     };
     let mut new: Option<Child> = None;
     let Ok(first) = wanted() else { return };
+    _ = (&stream).write_all(b"\n");
     let mut read = first.specs.clone();
     let ports = ports.try_into().ok();
     let mut guard = ports.and_then(|ports| Guard::new(ports, first.guarding).ok());
