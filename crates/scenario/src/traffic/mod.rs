@@ -24,10 +24,7 @@ pub use app::{
 pub(crate) use keys::{Unread, keys_of_traffic, later, read_groups};
 pub(crate) use owner::keys_of;
 pub use sizes::{Sizes, Spread};
-pub use transport::{
-    Carrier, Cbr, Conduct, EcnRule, GapsName, Ledbat, Needs, Quic, QuicControl, Recovery, Scream,
-    Tcp, TcpName, TcpPreset, Tfrc, Trace, Transport, TransportChoice, TransportName, Window,
-};
+pub use transport::*;
 
 use crate::arrivals::Files;
 use crate::defaults::one;
