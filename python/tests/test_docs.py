@@ -405,9 +405,9 @@ def in_jupyter(path: Path, folder: Path) -> tuple[Any, dict[int, list[str]]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_notebooks_run(path: Path, tmp_path: Path) -> None:
+def test_the_notebook_of_the_figure_runs(tmp_path: Path) -> None:
     """In Jupyter: bars come and go, results and sweeps have their tables, plots are pictures."""
+    path = DOCS / "notebooks/figure.ipynb"
     cells = json.loads(path.read_text("utf-8"))["cells"]
     assert not any(cell.get("outputs") for cell in cells)
     done, shown = in_jupyter(path, tmp_path)
@@ -421,9 +421,28 @@ def test_notebooks_run(path: Path, tmp_path: Path) -> None:
     assert sum("image/png" in each for each in last) == 2
     assert (tmp_path / "delay-for-the-paper.pdf").stat().st_size > 1000
     assert (tmp_path / "tables" / "summary.csv").exists()
-    page = of_docs("hooks").filled(f"<!-- notebook:{path.stem} -->")
+    page = of_docs("hooks").filled("<!-- notebook:figure -->")
     assert all("".join(cell["source"]) in page for cell in cells if cell["cell_type"] == "code")
     assert "ipynb" not in page
+
+
+@pytest.mark.timeout(600)
+def test_the_notebook_of_the_policy_runs(tmp_path: Path) -> None:
+    """The class has the numbers that the search finds, and is in the table."""
+    path = DOCS / "notebooks/learn.ipynb"
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") for cell in cells)
+    done, _ = in_jupyter(path, tmp_path)
+    last = [cell["outputs"][-1]["data"] for cell in done.cells if cell.get("outputs")]
+    (found,) = (each["text/plain"] for each in last if "array(" in each["text/plain"])
+    numbers = re.findall(r"\d\.\d+", found)
+    sources = ["".join(cell["source"]) for cell in cells]
+    (policy,) = (source for source in sources if "class Learned" in source)
+    defaults = re.findall(r"number\((\S+),", policy)
+    assert [f"{float(number):.3g}" for number in numbers] == defaults
+    assert sum("image/png" in each for each in last) == 1
+    (table,) = (each["text/html"] for each in last if "text/html" in each)
+    assert all(aqm in table for aqm in ("Learned", "red", "pie", "codel"))
 
 
 def test_the_reference_has_every_name_of_the_package() -> None:
