@@ -113,7 +113,7 @@ class Attack:
         write_text(Path(path), head + self.scenario.canonical)
 
 
-class _Runs:
+class Runs:
     """The runs of attacks and of their absence."""
 
     def __init__(self, aqm: str | type[Aqm], measure: str, threat: Threat, maker: Maker) -> None:
@@ -202,7 +202,7 @@ def attack(
     chosen = with_fields(threat or Threat(), keys, "attack()")
     label = aqm if isinstance(aqm, str) else aqm.__name__
     with Maker(out, share, jobs, on, f"attack {label}", progress) as maker:
-        made = _Runs(aqm, measure, chosen, maker)
+        made = Runs(aqm, measure, chosen, maker)
         made.scenario(Moves(chosen.load), seed)  # reports what is wrong with it
         best, tried = _search(made, runs, seconds, seed, label)
         worst, last, beside = best[0], [seed], []
@@ -224,7 +224,7 @@ def attack(
 
 
 def _search(
-    made: _Runs, runs: int, seconds: float | None, seed: int, label: str
+    made: Runs, runs: int, seconds: float | None, seed: int, label: str
 ) -> tuple[list[Moves], int]:
     """The best attacks on the search's own seed, best first, and how many were tried."""
     found: dict[Moves, float] = {}
@@ -254,14 +254,14 @@ def _search(
     return sorted(found, key=lambda each: -found[each]), tried
 
 
-def _chosen(made: _Runs, best: Sequence[Moves], seed: int) -> Moves:
+def _chosen(made: Runs, best: Sequence[Moves], seed: int) -> Moves:
     """The worst of the best attacks by its mean damage over more seeds."""
     few = best[:_CHOSEN]
     damages = made.damages(few, [seed + k for k in range(1 + _MORE)])
     return few[damages.index(max(damages))]
 
 
-def _reduced(made: _Runs, attack: Moves, seed: int) -> Moves:
+def _reduced(made: Runs, attack: Moves, seed: int) -> Moves:
     """The attack without what is not needed for :data:`_KEPT` of its damage."""
     seeds = [seed + k for k in range(1 + _MORE)]
     (damage,) = made.damages([attack], seeds)
@@ -273,7 +273,7 @@ def _reduced(made: _Runs, attack: Moves, seed: int) -> Moves:
     return attack
 
 
-def _beside(made: _Runs, attack: Moves, seeds: Sequence[int]) -> list[Measured]:
+def _beside(made: Runs, attack: Moves, seeds: Sequence[int]) -> list[Measured]:
     named: dict[str, Moves | None] = {
         "no attack": None,
         "constant rate, whole budget": Moves(made.threat.load),
