@@ -11,6 +11,7 @@ __all__ = [
     "check_generated",
     "controlled",
     "convert_rates",
+    "datagrams",
     "elsewhere",
     "events",
     "framing",
@@ -82,6 +83,9 @@ def measure_trace(
     top: int,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]: ...
+def datagrams(
+    path: str | PathLike[str], most: int
+) -> list[tuple[int, int, int, bytes, bytes, bytes, list[int]]]: ...
 def measure_generated(
     windows: Sequence[str],
     timeout: str,

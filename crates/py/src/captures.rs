@@ -7,14 +7,14 @@ use std::path::Path;
 use aqm::{Duration, Ecn, Rate};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use trace::generate::{Options, Packets};
 use trace::headers::{self, Ends, Segment};
 use trace::pcapng::{self, Way};
 use trace::skew::{self, Analysis, Report};
 use trace::write::{Format, Writer};
 use trace::{Capture, Error, Packet};
-use wire::Layer;
+use wire::{Flow, Layer};
 
 /// Lists of what each row has, by name.
 macro_rules! columns {
@@ -68,6 +68,7 @@ impl Source for Packets {
             time: sent.time,
             len: sent.len,
             headers: wire::parse(&sent.head, Layer::Ip),
+            likeness: None,
         };
         Ok(Iterator::next(self).map(read))
     }
@@ -194,6 +195,40 @@ pub(crate) fn analyse<'py>(
     let odd = source.odd();
     let report = py.detach(|| analysis.report());
     tables(py, &report, odd, error, top)
+}
+
+/// A UDP datagram: its time (ns since the first packet), bytes and ECN field; what it has at both ends of a
+/// path; its addresses and ports.
+pub(crate) type Datagram<'py> =
+    (u64, u32, u8, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, [u16; 2]);
+
+/// The UDP datagrams of the capture at `path`, up to `most`.
+pub(crate) fn datagrams<'py>(
+    py: Python<'py>,
+    path: &Path,
+    most: usize,
+) -> PyResult<Vec<Datagram<'py>>> {
+    let refused = |e: Error| PyValueError::new_err((e.file, e.offset, e.problem));
+    let name = path.display().to_string();
+    let mut capture = Capture::new(File::open(path)?, &name).map_err(refused)?;
+    let mut found = Vec::new();
+    while let Some(Packet { time, len, headers, likeness }) =
+        capture.next_packet().map_err(refused)?
+    {
+        let Some(likeness) = likeness else { continue };
+        if found.len() == most {
+            let problem = format!("more than {most} datagrams of UDP");
+            return Err(PyValueError::new_err((name, capture.offset(), problem)));
+        }
+        if found.len().is_multiple_of(SLICE as usize) {
+            py.check_signals()?;
+        }
+        let bytes = |bytes: &[u8]| PyBytes::new(py, bytes);
+        let Flow { source, destination, ports, .. } = headers.flow;
+        let (source, destination) = (bytes(&source), bytes(&destination));
+        found.push((time, len, headers.ecn as u8, bytes(&likeness), source, destination, ports));
+    }
+    Ok(found)
 }
 
 fn looked(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, done: f64) -> PyResult<()> {

@@ -138,6 +138,17 @@ mod _core {
         captures::measure(py, path.as_deref(), &options, top, progress.as_ref())
     }
 
+    /// The UDP datagrams of the capture at `path`: time (ns since the first packet), bytes, ECN field, what it
+    /// has at both ends of a path, source, destination and ports of each.
+    #[pyfunction]
+    fn datagrams<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        most: usize,
+    ) -> PyResult<Vec<captures::Datagram<'py>>> {
+        captures::datagrams(py, &path, most)
+    }
+
     /// Measures a generated trace without writing it.
     #[pyfunction]
     #[pyo3(signature = (windows, timeout, progress = None, **options))]

@@ -162,7 +162,7 @@ mod tests {
 
     fn packet(time: u64, flow: u8, len: u32) -> Packet {
         let flow = Flow { source: [flow; 16], protocol: 6, ..Flow::default() };
-        Packet { time, len, headers: Headers { flow, ..Headers::default() } }
+        Packet { time, len, headers: Headers { flow, ..Headers::default() }, likeness: None }
     }
 
     fn table(timeout: u64, most: usize, packets: &[Packet]) -> (Vec<Record>, Others) {

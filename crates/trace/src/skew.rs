@@ -399,7 +399,7 @@ mod tests {
         for &(time, flow, len) in sends {
             let flow = Flow { source: [flow; 16], ..Flow::default() };
             let headers = Headers { flow, ..Headers::default() };
-            analysis.add(&Packet { time, len, headers });
+            analysis.add(&Packet { time, len, headers, likeness: None });
         }
         analysis.report()
     }
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn what_is_not_ip_is_only_counted() {
         let mut analysis = Analysis::new(&Options::default());
-        analysis.add(&Packet { time: 7, len: 60, headers: Headers::default() });
+        analysis.add(&Packet { time: 7, len: 60, headers: Headers::default(), likeness: None });
         let report = analysis.report();
         assert_eq!((report.not_ip_packets, report.not_ip_bytes, report.packets), (1, 60, 0));
         assert!(report.flows.is_empty());

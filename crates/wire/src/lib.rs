@@ -33,8 +33,10 @@ extern crate std;
 use aqm::Ecn;
 
 mod acks;
+mod datagrams;
 
 pub use acks::acknowledgement;
+pub use datagrams::{Likeness, likeness};
 
 /// What the first byte of a frame belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,7 +19,7 @@
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-use wire::{Headers, Layer};
+use wire::{Headers, Layer, Likeness};
 
 /// The bytes of a packet that are looked at.
 pub const HEAD: usize = 4096;
@@ -48,6 +48,8 @@ pub struct Packet {
     pub len: u32,
     /// Whose it is, and its ECN field.
     pub headers: Headers,
+    /// What a UDP datagram has at both ends of a path.
+    pub likeness: Option<Likeness>,
 }
 
 /// What is wrong with a file, and where.
@@ -96,6 +98,7 @@ struct Recorded {
     time: Option<u64>,
     len: u32,
     headers: Headers,
+    likeness: Option<Likeness>,
 }
 
 /// The longest time without a packet, ns.
@@ -174,7 +177,7 @@ impl Link {
         })
     }
 
-    fn parse(self, head: &mut [u8]) -> Headers {
+    fn parse(self, head: &mut [u8]) -> (Headers, Option<Likeness>) {
         let (skip, layer) = match self {
             Self::Ethernet => (0, Layer::Ethernet),
             Self::Ip => (0, Layer::Ip),
@@ -192,7 +195,8 @@ impl Link {
                 (behind_wifi(head, radiotap).unwrap_or(head.len()), Layer::Ip)
             }
         };
-        wire::parse(head.get(skip..).unwrap_or_default(), layer)
+        let frame = head.get(skip..).unwrap_or_default();
+        (wire::parse(frame, layer), wire::likeness(frame, layer))
     }
 }
 
@@ -333,7 +337,7 @@ impl<R: Read> Capture<R> {
     /// When the file goes on with something that cannot be read.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
         let next = self.ahead.take().unwrap_or_else(|| self.read())?;
-        let Some(Recorded { time, len, headers }) = next else { return Ok(None) };
+        let Some(Recorded { time, len, headers, likeness }) = next else { return Ok(None) };
         self.oversized += u64::from(len > LONGEST_FRAME);
         let time = match time {
             Some(recorded) if self.stamped_ahead(recorded) => {
@@ -342,7 +346,7 @@ impl<R: Read> Capture<R> {
             }
             recorded => self.since_origin(recorded),
         };
-        Ok(Some(Packet { time, len, headers }))
+        Ok(Some(Packet { time, len, headers, likeness }))
     }
 
     fn read(&mut self) -> Result<Option<Recorded>, Error> {
@@ -358,8 +362,8 @@ impl<R: Read> Capture<R> {
             };
             match found {
                 Ok(Found::Packet { time, len, looked_at, link: Some(link) }) => {
-                    let headers = link.parse(&mut self.head[..looked_at]);
-                    return Ok(Some(Recorded { time, len, headers }));
+                    let (headers, likeness) = link.parse(&mut self.head[..looked_at]);
+                    return Ok(Some(Recorded { time, len, headers, likeness }));
                 }
                 Ok(Found::Packet { link: None, .. }) => self.unread += 1,
                 Ok(Found::Other) => {}
