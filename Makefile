@@ -118,9 +118,9 @@ try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
 rust-programs:
 	$(CARGO) test --workspace --tests --locked --quiet --no-run
 
-# Tests with real packets wait most of the time: four of them for each processor.
+# Tests with real packets wait most of the time: two of them for each processor.
 rust-tests:
-	RUST_TEST_THREADS=$$((4 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
 	$(CARGO) test --workspace --doc --locked --quiet
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone. Two processes for each

@@ -76,15 +76,20 @@ fn a_server_that_looks_for_its_name_listens_in_time() {
         return;
     }
     let ask = "import urllib.request as u; print(u.urlopen('http://100.64.0.2:8000').status)";
-    let output = Command::new(GATEWAY)
-        .args(["shell", "--quiet", "--rate", "10mbit", "--far"])
-        .args(["python3 -m http.server 8000 --bind 100.64.0.2", "--", "python3", "-c", ask])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    assert!(!errors.contains("nothing listens"), "{errors}");
-    assert!(String::from_utf8_lossy(&output.stdout).ends_with("200\n"), "{errors}");
+    // A busy machine may be late once; waiting for an answer about a name is late each time.
+    let in_time = (0..3).any(|_| {
+        let output = Command::new(GATEWAY)
+            .args(["shell", "--quiet", "--rate", "10mbit", "--far"])
+            .args(["python3 -m http.server 8000 --bind 100.64.0.2", "--", "python3", "-c", ask])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_late = errors.contains("nothing listens");
+        assert!(is_late || output.status.success(), "{errors}");
+        assert!(is_late || String::from_utf8_lossy(&output.stdout).ends_with("200\n"), "{errors}");
+        !is_late
+    });
+    assert!(in_time);
 }
 
 /// What is missing is what is named: files, rights, or the device.

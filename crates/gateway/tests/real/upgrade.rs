@@ -106,13 +106,13 @@ fn an_upgrade_that_cannot_be_leaves_the_old_one() {
         ip link set lan up; until [ $(ip link show wan | grep -c 'state UP') = 1 ]; do sleep 0.05; done
         same
         $g ctl $name set --policer 5mbit >&-; upgrade && exit 17
-        $g ctl $name set --policer none --rate 200kbit --delay 300ms >&- && same
+        $g ctl $name set --policer none --rate 50kbit --delay 300ms >&- && same
         burst 60; upgrade || exit 18
         upgrade && exit 19
         $g ctl $name set --delay 100ms >&- || exit 20
         new=$(field pid); [ $new != $run ] || exit 21
         kill -INT $run; settled
-        [ $(field rate | head -n 1) = '\"200kbit\"' ] || exit 22
+        [ $(field rate | head -n 1) = '\"50kbit\"' ] || exit 22
         end; wait $run
         gateway --rate 1mbit --record $at/arrivals; upgrade && exit 23
         end; wait $run
@@ -183,12 +183,12 @@ fn of_two_that_hand_over_either_may_be_killed() {
         until [ \"$(field pid)\" = $run ]; do sleep 0.05; done
         $g ctl $name show | grep -o 'has ended, with[^\"]*'; $g ctl $name set --rate 10mbit >&- || exit 12
         flows 13
-        $g ctl $name set --rate 200kbit >&-; burst 60; upgrade || exit 14
+        $g ctl $name set --rate 20kbit >&-; burst 60; upgrade || exit 14
         kill -9 $run; wait $run; settled
         $g ctl $name set --rate 10mbit >&- || exit 15
         flows 16
         upgrade && settled && flows 17; end";
-    let (text, errors) = well(&replaced("--rate 200kbit", script).0);
+    let (text, errors) = well(&replaced("--rate 20kbit", script).0);
     assert!(text.contains("has ended, with what it had queued"), "{text}");
     assert!(errors.contains("no upgrade, this process goes on"), "{errors}");
     assert!(errors.contains("has ended, with what it had queued"), "{errors}");
