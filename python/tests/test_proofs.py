@@ -14,7 +14,7 @@ import pytest
 from test_quoted import quotes
 
 from bluewater.results.stats import estimate
-from bluewater.study.experiments import experiment
+from bluewater.study.experiments import experiment, verdicts
 
 REFERENCE = Path(__file__).parents[2] / "crates" / "validation" / "reference"
 
@@ -676,6 +676,19 @@ def test_a_text_says_what_the_rows_give(
     text = " ".join(text.split())
     assert found() == said
     assert said in text, text
+
+
+def test_evidence_states_each_claim_and_its_verdict() -> None:
+    names = re.findall(r"^### (\S+) (\S+)$", quotes.EVIDENCE.read_text("utf-8"), re.MULTILINE)
+    assert names
+    for name, letter in names:
+        claim = next(each for each in experiment.load(name).claims if each.id == letter)
+        held = verdicts.kept().of(name, claim)
+        assert held is not None
+        text, found, *_ = quotes.evidence(name, letter).strip().split("\n\n")
+        assert text == f"*{claim.text}*"
+        assert found.startswith(f"**{held.verdict.capitalize()}"), (name, letter)
+        assert all(f"`{each}`" in found for each in held.under), (name, letter)
 
 
 def test_the_rows_that_evidence_and_authors_name_are_kept() -> None:
