@@ -219,8 +219,8 @@ def _results(_: str) -> str:
         f"once. {hindsight + fitted} hold, but are fitted, so they are no evidence. Of these, "
         f"{hindsight} hold *only in hindsight*: only in readings that we chose with the results "
         f"in view. {left} claims are *open*: they fail or hold in part, without a proof. "
-        f"{contradicted} are *contradicted*: a proof shows that they are false. If each section "
-        f"of a paper has to be read in one way, {single} claims hold, fitted or not.\n"
+        f"{contradicted} are *contradicted*: a proof shows that they are false. With one reading "
+        f"for all claims of a section of a paper, {single} claims hold, fitted or not.\n"
     )
 
 
