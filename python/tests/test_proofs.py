@@ -121,7 +121,7 @@ def below_over_all() -> str:
 
 def queue_below_half() -> str:
     most = max(max(hrc("packets_below_max_th", rate)) for rate in ABOVE)
-    return "less than half at each rate and in each seed" if most < 0.5 else f"{most}"
+    return "less than half of the time, at each rate and in each seed" if most < 0.5 else f"{most}"
 
 
 def by_mix(rate: str) -> list[float]:
@@ -572,7 +572,7 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
         lambda: f"above {max(max(hrc('average_most', rate)) for rate in ABOVE):.1f} packets",
         "above 100.5 packets",
     ),
-    ("cmu/fig15", "d", queue_below_half, "less than half at each rate and in each seed"),
+    ("cmu/fig15", "d", queue_below_half, "less than half of the time, at each rate and in each seed"),
     ("cmu/fig16", "d", lambda: spread(by_mix("1"), 3), "0.166 ± 0.006"),
     ("cmu/fig16", "d", lambda: f"{statistics.mean(by_mix('1.5')):.3f}", "0.028"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *ONE), 2), "0.57, 0.62 and 0.70"),
