@@ -532,9 +532,7 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "cmu/fig15",
         "a",
-        lambda: (
-            f"{udp_queued('red', 'newreno', '40')} | {udp_queued('a-choke', 'newreno', '40')}"
-        ),
+        lambda: f"{udp_queued('red', 'newreno', '40')} | {udp_queued('a-choke', 'newreno', '40')}",
         "53 | 19",
     ),
     (
@@ -572,7 +570,12 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
         lambda: f"above {max(max(hrc('average_most', rate)) for rate in ABOVE):.1f} packets",
         "above 100.5 packets",
     ),
-    ("cmu/fig15", "d", queue_below_half, "less than half of the time, at each rate and in each seed"),
+    (
+        "cmu/fig15",
+        "d",
+        queue_below_half,
+        "less than half of the time, at each rate and in each seed",
+    ),
     ("cmu/fig16", "d", lambda: spread(by_mix("1"), 3), "0.166 ± 0.006"),
     ("cmu/fig16", "d", lambda: f"{statistics.mean(by_mix('1.5')):.3f}", "0.028"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *ONE), 2), "0.57, 0.62 and 0.70"),
@@ -635,10 +638,8 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig5",
         "e",
-        lambda: (
-            "| combinations | {} | {} | {} | {} |".format(
-                *(needed().count(kb) for kb in (100, 200, 500, 0))
-            )
+        lambda: "| combinations | {} | {} | {} | {} |".format(
+            *(needed().count(kb) for kb in (100, 200, 500, 0))
         ),
         "| combinations | 72 | 103 | 11 | 6 |",
     ),
