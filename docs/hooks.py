@@ -211,17 +211,16 @@ def _results(_: str) -> str:
     rows += [
         [name, *map(str, counts)]
         for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
-    ]
-    claims, alone, stand, _section, some, hindsight, contradicted, left = held.table[-1][1]
+    ][:-1]
+    claims, stand, another, hindsight, fitted, left, contradicted, single = held.table[-1][1]
     return table(["paper", *papers], rows) + (
-        f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
-        f"stand, with nothing fitted.** Another {stand - alone} hold as they stand, but are "
-        f"fitted. {hindsight} hold *only in hindsight*: in a reading that was chosen with the "
-        f"results in view. Neither kind is evidence. {some - stand - hindsight} hold in another "
-        f"reading, which a source supports. {claims - some} hold in no reading: {contradicted} "
-        f"are *contradicted* (proved false), {left} are *open* (they fail or hold in part, "
-        "without a proof). *One reading a section* counts what the best single reading of each "
-        "section meets, *some reading* what any reading meets.\n"
+        f"\n**{stand} of {claims} claims ({100 * stand / claims:.0f} %) hold as the experiments "
+        f"stand, and {another} in another reading, which a source supports.** Each claim counts "
+        f"once. {hindsight + fitted} hold, but are fitted, so they are no evidence. Of these, "
+        f"{hindsight} hold *only in hindsight*: only in readings that we chose with the results "
+        f"in view. {left} claims are *open*: they fail or hold in part, without a proof. "
+        f"{contradicted} are *contradicted*: a proof shows that they are false. With one reading "
+        f"for all claims of a section of a paper, {single} claims hold, fitted or not.\n"
     )
 
 
