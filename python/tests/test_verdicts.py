@@ -54,7 +54,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_kept_is_what_the_full_size_said(mine: Path) -> None:
     held = verdicts.kept()
     assert (held.core, held.date) == ("core", "2026-11-28")
-    assert held.table == (("Me26", (1, 1, 0, 0, 0, 0, 0, 1)),)
+    assert held.table == (("Me26", (1, 1, 0, 0, 0, 0, 0, 1, 1)),)
     (claim,) = experiment.load("mine/one").claims
     found = held.of("mine/one", claim)
     assert found is not None

@@ -1,8 +1,8 @@
 """How many claims of a paper hold, and how.
 
 Each claim counts once, by what its verdict rests on. A claim counts as reproduced if any reading
-meets it, so that two claims of one figure may stand on two networks. Therefore a last count has
-the claims that the best single reading of each section meets.
+meets it, so that two claims of one figure may stand on two networks. Therefore two more counts
+have the claims that hold as the experiments stand, and in the best single reading of each section.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ COLUMNS = (
     "fitted otherwise",
     "open",
     "contradicted",
+    "as they stand, fitted or not",
     "one reading a section",
 )
-"""What a row counts. All but the first and the last add up to all claims."""
+"""What a row counts. All but the first and the last two add up to all claims."""
 
 ALL = "all papers"
 
@@ -99,6 +100,7 @@ def _counts(judged: Sequence[Judged]) -> tuple[int, ...]:
         sum(each.fitted for each in (*stand, *supported)),
         sum(each.verdict in (Verdict.PARTLY, Verdict.NOT_REPRODUCED) for each in judged),
         sum(each.verdict is Verdict.CONTRADICTED for each in judged),
+        len(stand),
         sum(map(_best, sections.values())),
     )
 
