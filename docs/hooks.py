@@ -45,7 +45,7 @@ import structure
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiments.experiment import known, load
-from bluewater.study.experiments.together import ALL, COLUMNS
+from bluewater.study.experiments.together import ALL, ONCE
 from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ def _results(_: str) -> str:
     rows = [["subject", *(_SUBJECTS.get(name, "") for name in papers)]]
     rows += [
         [name, *map(str, counts)]
-        for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
-    ][:-2]
+        for name, *counts in zip(ONCE, *(counts for _, counts in held.table), strict=False)
+    ]
     claims, stand, another, hindsight, fitted, left, contradicted, every, single = held.table[-1][1]
     some = stand + another + hindsight + fitted
     return table(["paper", *papers], rows) + (

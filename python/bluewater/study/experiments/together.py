@@ -31,7 +31,8 @@ COLUMNS = (
     "as they stand, fitted or not",
     "one reading a section",
 )
-"""What a row counts. All but the first and the last two add up to all claims."""
+"""What a row counts: all claims; six counts that add up to them; and two that count again."""
+ONCE = COLUMNS[:-2]
 
 ALL = "all papers"
 
