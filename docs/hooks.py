@@ -45,7 +45,7 @@ import structure
 from bluewater import _core, catalog, schema
 from bluewater.results.result import TABLES
 from bluewater.study.experiments.experiment import known, load
-from bluewater.study.experiments.together import ALL, COLUMNS
+from bluewater.study.experiments.together import ALL, ONCE
 from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
@@ -210,18 +210,19 @@ def _results(_: str) -> str:
     rows = [["subject", *(_SUBJECTS.get(name, "") for name in papers)]]
     rows += [
         [name, *map(str, counts)]
-        for name, *counts in zip(COLUMNS, *(counts for _, counts in held.table), strict=True)
+        for name, *counts in zip(ONCE, *(counts for _, counts in held.table), strict=False)
     ]
-    claims, alone, stand, _section, some, hindsight, contradicted, left = held.table[-1][1]
+    claims, stand, another, hindsight, fitted, left, contradicted, every, single = held.table[-1][1]
+    some = stand + another + hindsight + fitted
     return table(["paper", *papers], rows) + (
-        f"\n**{alone} of {claims} claims ({100 * alone / claims:.0f} %) hold as the experiments "
-        f"stand, with nothing fitted.** Another {stand - alone} hold as they stand, but are "
-        f"fitted. {hindsight} hold *only in hindsight*: in a reading that was chosen with the "
-        f"results in view. Neither kind is evidence. {some - stand - hindsight} hold in another "
-        f"reading, which a source supports. {claims - some} hold in no reading: {contradicted} "
-        f"are *contradicted* (proved false), {left} are *open* (they fail or hold in part, "
-        "without a proof). *One reading a section* counts what the best single reading of each "
-        "section meets, *some reading* what any reading meets.\n"
+        f"\n**{stand} of {claims} claims ({100 * stand / claims:.0f} %) hold as the experiments "
+        f"stand, and {another} in another reading, which a source supports.** Each claim counts "
+        f"once. {hindsight + fitted} hold, but are fitted, so they are no evidence. Of these, "
+        f"{hindsight} hold *only in hindsight*: only in readings that we chose with the results "
+        f"in view. {left} claims are *open*: they fail or hold in part, without a proof. "
+        f"{contradicted} are *contradicted*: a proof shows that they are false.\n\nFitted or not, "
+        f"{every} claims hold as the experiments stand, {single} with one reading for all claims "
+        f"of a section of a paper, and {some} ({100 * some / claims:.0f} %) in some reading.\n"
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from test_quoted import quotes
 
 from bluewater.results.stats import estimate
-from bluewater.study.experiments import experiment
+from bluewater.study.experiments import experiment, verdicts
 
 REFERENCE = Path(__file__).parents[2] / "crates" / "validation" / "reference"
 
@@ -121,7 +121,7 @@ def below_over_all() -> str:
 
 def queue_below_half() -> str:
     most = max(max(hrc("packets_below_max_th", rate)) for rate in ABOVE)
-    return "less than half at each rate and in each seed" if most < 0.5 else f"{most}"
+    return "less than half of the time, at each rate and in each seed" if most < 0.5 else f"{most}"
 
 
 def by_mix(rate: str) -> list[float]:
@@ -526,28 +526,20 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "cmu/fig15",
         "a",
-        lambda: f"{udp_queued('red', 'reno', '40')} packets of the UDP flow queued",
-        "53 packets of the UDP flow queued",
+        lambda: f"{udp_queued('red', 'reno', '40')} | {udp_queued('a-choke', 'reno', '40')}",
+        "53 | 23",
     ),
     (
         "cmu/fig15",
         "a",
-        lambda: f"{udp_queued('a-choke', 'reno', '40')} under A-CHOKe",
-        "23 under A-CHOKe",
+        lambda: f"{udp_queued('red', 'newreno', '40')} | {udp_queued('a-choke', 'newreno', '40')}",
+        "53 | 19",
     ),
     (
         "cmu/fig15",
         "a",
-        lambda: (
-            f"{udp_queued('red', 'newreno', '40')} and {udp_queued('a-choke', 'newreno', '40')}"
-        ),
-        "53 and 19",
-    ),
-    (
-        "cmu/fig15",
-        "a",
-        lambda: f"{udp_queued('red', 'reno', '270')} and {udp_queued('a-choke', 'reno', '270')}",
-        "51 and 26",
+        lambda: f"{udp_queued('red', 'reno', '270')} | {udp_queued('a-choke', 'reno', '270')}",
+        "51 | 26",
     ),
     ("cmu/fig4", "f", lambda: spread(blue_by_red("Reno", "10"), 2), "0.67 ± 0.03"),
     ("cmu/fig4", "f", other_blue_by_red, "0.65 to 0.68"),
@@ -578,7 +570,12 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
         lambda: f"above {max(max(hrc('average_most', rate)) for rate in ABOVE):.1f} packets",
         "above 100.5 packets",
     ),
-    ("cmu/fig15", "d", queue_below_half, "less than half at each rate and in each seed"),
+    (
+        "cmu/fig15",
+        "d",
+        queue_below_half,
+        "less than half of the time, at each rate and in each seed",
+    ),
     ("cmu/fig16", "d", lambda: spread(by_mix("1"), 3), "0.166 ± 0.006"),
     ("cmu/fig16", "d", lambda: f"{statistics.mean(by_mix('1.5')):.3f}", "0.028"),
     ("cmu/fig16", "c", lambda: listed(by_flows("tcp_mbps", *ONE), 2), "0.57, 0.62 and 0.70"),
@@ -587,14 +584,8 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig13-simulated",
         "d",
-        lambda: f"it has {used_late('RED')} % of the link",
-        "it has 93 to 97 % of the link",
-    ),
-    (
-        "feng/fig13-simulated",
-        "d",
-        lambda: f"BLUE {used_late('BLUE')} %",
-        "BLUE 98 to 100 %",
+        lambda: f"| {used_late('RED')} % | {used_late('BLUE')} % |",
+        "| 93 to 97 % | 98 to 100 % |",
     ),
     (
         "feng/fig13-simulated",
@@ -616,8 +607,8 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig13-simulated",
         "d",
-        lambda: f"RED has {min(used_alone(ALTQ)):.1f} % and more here",
-        "RED has 99.5 % and more here",
+        lambda: f"with ALTQ's rule | here | {min(used_alone(ALTQ)):.1f} % and more",
+        "with ALTQ's rule | here | 99.5 % and more",
     ),
     ("feng/fig13-simulated", "d", lambda: beyond_red("100"), "0.9, 0.1 and 0.7"),
     (
@@ -647,12 +638,10 @@ QUOTED: list[tuple[str, str, Callable[[], str], str]] = [
     (
         "feng/fig5",
         "e",
-        lambda: (
-            "with 100 kB in {} combinations, with 200 kB in {}, with 500 kB in {}, and with none "
-            "of these in {} (".format(*(needed().count(kb) for kb in (100, 200, 500, 0)))
+        lambda: "| combinations | {} | {} | {} | {} |".format(
+            *(needed().count(kb) for kb in (100, 200, 500, 0))
         ),
-        "with 100 kB in 72 combinations, with 200 kB in 103, with 500 kB in 11, and with none "
-        "of these in 6 (",
+        "| combinations | 72 | 103 | 11 | 6 |",
     ),
     ("feng/fig6-8", "e", lambda: f"{window(0.12):.1f} packets", "3.2 packets"),
     ("feng/fig6-8", "e", lambda: f"it is {marked_for(4 / 3):.2f}", "it is 0.64"),
@@ -688,6 +677,19 @@ def test_a_text_says_what_the_rows_give(
     text = " ".join(text.split())
     assert found() == said
     assert said in text, text
+
+
+def test_evidence_states_each_claim_and_its_verdict() -> None:
+    names = re.findall(r"^### (\S+) (\S+)$", quotes.EVIDENCE.read_text("utf-8"), re.MULTILINE)
+    assert names
+    for name, letter in names:
+        claim = next(each for each in experiment.load(name).claims if each.id == letter)
+        held = verdicts.kept().of(name, claim)
+        assert held is not None
+        text, found, *_ = quotes.evidence(name, letter).strip().split("\n\n")
+        assert text == f"*{claim.text}*"
+        assert found.startswith(f"**{held.verdict.capitalize()}"), (name, letter)
+        assert all(f"`{each}`" in found for each in held.under), (name, letter)
 
 
 def test_the_rows_that_evidence_and_authors_name_are_kept() -> None:

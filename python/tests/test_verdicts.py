@@ -54,7 +54,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_kept_is_what_the_full_size_said(mine: Path) -> None:
     held = verdicts.kept()
     assert (held.core, held.date) == ("core", "2026-11-28")
-    assert held.table == (("Me26", (1, 1, 1, 1, 1, 0, 0, 0)),)
+    assert held.table == (("Me26", (1, 1, 0, 0, 0, 0, 0, 1, 1)),)
     (claim,) = experiment.load("mine/one").claims
     found = held.of("mine/one", claim)
     assert found is not None
@@ -75,7 +75,7 @@ def test_what_a_file_says_now_is_judged_without_runs(mine: Path) -> None:
     path.write_text(path.read_text().replace('"<= 20"', '"<= 20"\nfitted = "Chosen by 20."'))
     found = verdicts.merged(verdicts.kept(), verdicts.NONE)
     assert found.claims["mine/one a"].told == "reproduced, fitted"
-    assert found.table == (("Me26", (1, 0, 1, 1, 1, 0, 0, 0)),)
+    assert found.table == (("Me26", (1, 0, 0, 0, 1, 0, 0, 1, 1)),)
     assert found.core == "core"
     path.write_text(path.read_text().replace('"<= 20"', '"<= 19"'))
     assert not verdicts.merged(verdicts.kept(), verdicts.NONE).claims, "this bound needs runs"

@@ -37,7 +37,7 @@ from bluewater.study.execution.execute import HERE, engine
 from bluewater.study.execution.task import Shard
 from bluewater.study.experiments.claims import Verdict
 from bluewater.study.experiments.reproduce import reproduce as make
-from bluewater.study.experiments.together import COLUMNS, of_findings, together
+from bluewater.study.experiments.together import ONCE, of_findings, together
 from bluewater.study.experiments.verdicts import kept
 
 if TYPE_CHECKING:
@@ -239,8 +239,8 @@ def _show_results(outcomes: Sequence[Outcome]) -> None:
         rows = kept().rows({each.experiment.paper.cite for each in claims})
         title = f"All claims at full size, {kept().date}"
     if rows:
-        cells = [(name, *map(str, counts)) for name, counts in rows]
-        show(table(title, ("paper", *COLUMNS), cells))
+        cells = [(name, *map(str, counts[: len(ONCE)])) for name, counts in rows]
+        show(table(title, ("paper", *ONCE), cells))
 
 
 _WIDE = 110

@@ -1,9 +1,8 @@
-"""How many claims of a paper hold, from the strictest count to the loosest.
+"""How many claims of a paper hold, and how.
 
-A claim counts as reproduced if any reading meets it, so that two claims of one figure may stand on
-two networks. The counts here go from the strictest to the loosest: as the experiments stand and
-with nothing fitted, as they stand, the best one reading for all of a section, and some reading. Of
-the last it says how many hold only in readings that were chosen with the results in view.
+Each claim counts once, by what its verdict rests on. A claim counts as reproduced if any reading
+meets it, so that two claims of one figure may stand on two networks. Therefore two more counts
+have the claims that hold as the experiments stand, and in the best single reading of each section.
 """
 
 from __future__ import annotations
@@ -23,15 +22,17 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "claims",
-    "as they stand, nothing fitted",
     "as they stand",
-    "one reading a section",
-    "some reading",
+    "another reading",
     "only in hindsight",
-    "contradicted",
+    "fitted otherwise",
     "open",
+    "contradicted",
+    "as they stand, fitted or not",
+    "one reading a section",
 )
-"""What a row counts. *Some reading*, *contradicted* and *open* make all claims."""
+"""What a row counts: all claims; six counts that add up to them; and two that count again."""
+ONCE = COLUMNS[:-2]
 
 ALL = "all papers"
 
@@ -90,15 +91,18 @@ def _counts(judged: Sequence[Judged]) -> tuple[int, ...]:
     for each in judged:
         named = each.experiment.section
         sections.setdefault(f"§{named.id}" if named else each.experiment.id, []).append(each)
+    stated = [each for each in judged if each.verdict is Verdict.STATED]
+    supported = [each for each in stated if not _hindsight(each)]
     return (
         len(judged),
         sum(not each.fitted for each in stand),
+        sum(not each.fitted for each in supported),
+        len(stated) - len(supported),
+        sum(each.fitted for each in (*stand, *supported)),
+        sum(each.verdict in (Verdict.PARTLY, Verdict.NOT_REPRODUCED) for each in judged),
+        sum(each.verdict is Verdict.CONTRADICTED for each in judged),
         len(stand),
         sum(map(_best, sections.values())),
-        sum(each.verdict in (Verdict.REPRODUCED, Verdict.STATED) for each in judged),
-        sum(each.verdict is Verdict.STATED and _hindsight(each) for each in judged),
-        sum(each.verdict is Verdict.CONTRADICTED for each in judged),
-        sum(each.verdict in (Verdict.PARTLY, Verdict.NOT_REPRODUCED) for each in judged),
     )
 
 
