@@ -59,8 +59,8 @@ def identify(
     """Find the queue discipline of a path from what it did to packets.
 
     Candidates with many parameters are simulated with the recorded packets and compared with what
-    happened to them (`pip install 'bluewater[search]'`). The answer is a discipline with its
-    parameters and 95 % intervals, several that cannot be told apart, or *unknown*.
+    happened to them. The answer is a discipline with its parameters and 95 % intervals, several
+    that cannot be told apart, or *unknown*.
     """
     if to is not None:
         if path.suffix != ".toml" and arrived is None:

@@ -239,7 +239,9 @@ def statistics(seen: Seen, unit: float) -> NDArray[Any]:
         pair = np.bincount(group[order], same & gone & np.r_[False, gone[:-1]], minlength=count)
         runs = pair / number - loss**2
         quantiles = _quantiles(seen.waited[~lost], group[~lost], count)
-    angles = np.arcsin(np.sqrt([loss, mark]))  # which chance spreads alike for any share
+        # Chance spreads such angles by 1/(2 sqrt(n)), whatever the share (Anscombe48).
+        weight = 1 / np.sqrt(1 + 1 / (4 * number * FLOORS[0] ** 2))
+        angles = weight * np.arcsin(np.sqrt([loss, mark]))
     found = np.column_stack([*angles, runs, np.log(quantiles + unit)])
     found[number < _LEAST] = np.nan
     found[there < _LEAST / 2, 1] = np.nan

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 16, 0.3), (4, 16, 0.12), (3, 16, 0.05))
+_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (4, 12, 0.12), (2, 12, 0.05))
 """Searching: so many best families get so many more runs each, near their best points by this
 share."""
 _BATCH = 4
@@ -57,7 +57,7 @@ _ERROR = 0.1
 """Misfit that the right queue may have as well by chance."""
 _CROSSES = math.exp(3.84 / _COUNT)
 """Rise of misfit and error at the ends of a 95 % interval, as a factor, by the likelihood ratio."""
-_BEHIND = 3.0
+_BEHIND = 5.0
 """Families whose misfit and error are so much larger than the least are given up."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
@@ -216,24 +216,19 @@ def find(
     for count, runs, spread in _ROUNDS:
         ranked = sorted(tried, key=lambda one: one.best[0])
         for each in ranked[:count]:
+            done += runs
+            if each.best[0] + _ERROR > _BEHIND * (ranked[0].best[0] + _ERROR):
+                continue
             if count <= _LAST and not each.combed:
                 _comb(made, each, seed)
-            elif each.combed and _ratio(each.best[0], ranked[0].best[0]) > _BEHIND:
-                continue
             for _ in range(runs // _BATCH):
                 points = [
                     candidates.near(each.family, each.best[1], spread, observed.room, draws)
                     for _ in range(_BATCH)
                 ]
                 _tried(made, each, points, seed)
-            done += runs
             told(done / whole, each.family.name)
     return sorted(tried, key=lambda one: one.best[0])
-
-
-def _ratio(misfit: float, least: float) -> float:
-    """How much larger a misfit is, with its error."""
-    return (misfit + _ERROR) / (least + _ERROR)
 
 
 def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
@@ -338,7 +333,7 @@ def identify(
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
         bounds = _bounds(made, best, seed)
-    weights = [_ratio(score, judged[0][0]) ** (-_COUNT / 2) for score, _, _ in judged]
+    weights = [(score / judged[0][0]) ** (-_COUNT / 2) for score, _, _ in judged]
     shares = [each / sum(weights) for each in weights]
     family, point = best.family, best.best[1]
 
@@ -412,7 +407,10 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
 def _judged(
     made: Simulator, last: Sequence[_Tried], seed: int
 ) -> list[tuple[float, float, _Tried]]:
-    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood."""
+    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood.
+
+    Families with more parameters pay for each, as in Schwarz's criterion (Schwarz78).
+    """
     observed, found = made.observed, []
     for each in last:
         best, near = each.best[1], random.Random(seed)
@@ -425,7 +423,8 @@ def _judged(
         kept = [row for row in runs if row is not None]
         if kept:
             score, misfit = min(_score(observed, rows) for rows in np.stack(kept, axis=1))
-            found.append((score, misfit, each))
+            price = _COUNT ** (len(each.family.axes) / _COUNT)
+            found.append(((score + _ERROR) * price, misfit, each))
     return found
 
 
