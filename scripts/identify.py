@@ -24,6 +24,7 @@ import numpy as np
 import tomli_w
 
 from bluewater.study.identify import infer, path, probe
+from bluewater.study.identify.candidates import FAMILIES
 from bluewater.study.identify.recording import Recording
 from bluewater.units import seconds
 
@@ -142,7 +143,7 @@ COLUMNS = (
 def measure(count: int, seed: int, skipped: int = 0) -> None:
     """Measures so many recordings."""
     draw = Draw(seed)
-    families = [each.name for each in infer.FAMILIES]
+    families = [each.name for each in FAMILIES]
     draw.shuffle(families)
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (4, 12, 0.12), (2, 12, 0.05))
+_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (3, 16, 0.12), (2, 24, 0.05))
 """Searching: so many best families get so many more runs each, near their best points by this
 share."""
+_WIDE = (32, 0.15)
+"""And the likeliest family, for its intervals."""
 _BATCH = 4
 """Points that are drawn before their results are known."""
 _LAST, _SEEDS = 4, 5
@@ -55,8 +57,9 @@ _COUNT = 16
 model is exact, so it is far below their number; measured in docs/identify.md."""
 _ERROR = 0.1
 """Misfit that the right queue may have as well by chance."""
-_CROSSES = math.exp(3.84 / _COUNT)
-"""Rise of misfit and error at the ends of a 95 % interval, as a factor, by the likelihood ratio."""
+_CROSSES = math.exp(2 * 3.84 / _COUNT)
+"""Rise of misfit and error at the ends of a 95 % interval, as a factor, by the likelihood ratio; of
+single runs, which add their own chance to that of the recording, so that its weight is half."""
 _BEHIND = 5.0
 """Families whose misfit and error are so much larger than the least are given up."""
 _RARE = 0.001
@@ -79,6 +82,11 @@ class _Tried:
     def best(self) -> tuple[float, Point]:
         """The best point."""
         return min(self.points, key=lambda each: each[0], default=(math.inf, {}))
+
+    def within(self, factor: float) -> list[Point]:
+        """The points whose misfit and error are at most so many times the least."""
+        level = factor * (self.best[0] + _ERROR)
+        return [point for misfit, point in self.points if misfit + _ERROR <= level]
 
 
 @dataclass(frozen=True)
@@ -221,14 +229,28 @@ def find(
                 continue
             if count <= _LAST and not each.combed:
                 _comb(made, each, seed)
-            for _ in range(runs // _BATCH):
-                points = [
-                    candidates.near(each.family, each.best[1], spread, observed.room, draws)
-                    for _ in range(_BATCH)
-                ]
-                _tried(made, each, points, seed)
+            _explore(made, each, runs, spread, draws, seed)
             told(done / whole, each.family.name)
     return sorted(tried, key=lambda one: one.best[0])
+
+
+def _explore(
+    made: Simulator,
+    tried: _Tried,
+    runs: int,
+    spread: float,
+    draws: random.Random,
+    seed: int,
+    factor: float = 1.0,
+) -> None:
+    """Adds points near the best one, or near those whose misfit is at most so many times larger."""
+    for _ in range(runs // _BATCH):
+        parents = tried.within(factor)
+        points = [
+            candidates.near(tried.family, draws.choice(parents), spread, made.observed.room, draws)
+            for _ in range(_BATCH)
+        ]
+        _tried(made, tried, points, seed)
 
 
 def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
@@ -377,6 +399,7 @@ def _bounds(
     For each parameter by itself, and wider where others compensate for it in points of the search.
     """
     found = {}
+    _explore(made, tried, *_WIDE, random.Random(seed), seed, _CROSSES)
     for name in ("buffer", *tried.family.axes):
         least, best = tried.best
         points = [{**best, name: best[name] * factor} for factor in _FACTORS]
@@ -384,7 +407,7 @@ def _bounds(
         curve = sorted([(0.0, least), *zip(map(math.log, _FACTORS), values, strict=True)])
         level = (min(least, *values) + _ERROR) * _CROSSES - _ERROR
         ends = [_crossing(curve, level, way) for way in (-1, 1)]
-        likely = [point[name] for misfit, point in tried.points if misfit < level]
+        likely = [point[name] for point in tried.within(_CROSSES)]
         low, high = (None if end is None else best[name] * math.exp(end) for end in ends)
         found[name] = (
             None if low is None else min(low, *likely), None if high is None else max(high, *likely)
