@@ -106,6 +106,21 @@ def refused(near: Path, far: Path) -> str:
     return str(error.value)
 
 
+def test_packets_of_the_other_way_do_not_count(tmp_path: Path) -> None:
+    sent, arrived = rows()
+
+    def back(at: float, number: int) -> tuple[float, bytes]:
+        data = packet((0, number, 0, 600), b"answer %d" % number)
+        return at, data[:12] + data[16:20] + data[12:16] + data[20:]
+
+    answers = range(0, COUNT, 3)
+    near = [(row[0], packet(row)) for row in sent] + [back(k * 1e-3 + DELAY, k) for k in answers]
+    far = [(row[0], packet(row)) for row in arrived] + [back(k * 1e-3, k) for k in answers]
+    made = captures.read(pcap(tmp_path / "near", near), pcap(tmp_path / "far", far))
+    assert made.sent.size == COUNT
+    assert set(made.flow) == {0}
+
+
 def test_captures_that_cannot_be_matched_are_refused(tmp_path: Path) -> None:
     sent, arrived = rows()
     near = pcap(tmp_path / "near", [(row[0], packet(row)) for row in sent])

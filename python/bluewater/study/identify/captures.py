@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from struct import Struct, error, unpack_from
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,15 +34,22 @@ class _Datagram(NamedTuple):
         time: ns.
         size: Bytes of the IP packet.
         ecn: Codepoint, as bits.
-        flow: Addresses and ports.
+        ends: Addresses, source first.
+        ports: Of source and destination.
         key: What it has at both ends, even behind a translation of addresses.
     """
 
     time: int
     size: int
     ecn: int
-    flow: bytes
+    ends: bytes
+    ports: bytes
     key: bytes
+
+    @property
+    def flow(self) -> bytes:
+        """Addresses and ports."""
+        return self.ends + self.ports
 
 
 def read(sent: Path, arrived: Path) -> Recording:
@@ -52,12 +60,13 @@ def read(sent: Path, arrived: Path) -> Recording:
     Raises:
         InputError: A file is no capture, or the packets of the two cannot be matched.
     """
-    near, far = list(_datagrams(sent)), list(_datagrams(arrived))
+    near, far = (sorted(_datagrams(each), key=attrgetter("time")) for each in (sent, arrived))
     times: dict[bytes, list[tuple[int, int]]] = {}
     for each in far:
         times.setdefault(each.key, []).append((each.time, each.ecn))
-    passing = {each.flow for each in near if each.key in times}
-    near = sorted((each for each in near if each.flow in passing), key=lambda each: each.time)
+    back = _backward(near, times)
+    passing = {each.flow for each in near if each.key in times and each.ends not in back}
+    near = [each for each in near if each.flow in passing]
     matched = [k for k, each in enumerate(near) if each.key in times]
     if len(matched) < LEAST // 2:
         raise InputError(
@@ -68,7 +77,7 @@ def read(sent: Path, arrived: Path) -> Recording:
         )  # fmt: skip
     near = near[matched[0] : matched[-1] + 1]
     counts = Counter(each.key for each in near)
-    alike = sum(count for key, count in counts.items() if count > 1 and len(times.get(key, ())) > 0)
+    alike = sum(count for key, count in counts.items() if count > 1 and key in times)
     if alike > _ALIKE * len(near):
         raise InputError(
             f"{alike} of {len(near)} packets look like another one",
@@ -92,6 +101,23 @@ def read(sent: Path, arrived: Path) -> Recording:
     )
     check_length(made.sent, made.arrived, str(sent))
     return aligned(made)
+
+
+def _backward(near: list[_Datagram], times: dict[bytes, list[tuple[int, int]]]) -> set[bytes]:
+    """Addresses of packets that go the other way: they are at the far end earlier.
+
+    The clocks may differ, so it shows only beside packets from their destination to their source.
+    """
+    delays: dict[bytes, list[int]] = {}
+    for each in near:
+        if each.key in times:
+            delays.setdefault(each.ends, []).append(times[each.key][0][0] - each.time)
+    means = {ends: sum(each) / len(each) for ends, each in delays.items()}
+    return {
+        ends
+        for ends, mean in means.items()
+        if mean < means.get(ends[len(ends) // 2 :] + ends[: len(ends) // 2], mean)
+    }
 
 
 def _datagrams(path: Path) -> Iterator[_Datagram]:
@@ -217,4 +243,4 @@ def _datagram(time: int, packet: bytes) -> _Datagram | None:
     length = unpack_from(">H", packet, head + 4)[0]
     datagram = packet[head : head + min(length, 8 + _PAYLOAD)]  # a short frame is padded
     key = number + datagram[4:6] + datagram[8:]
-    return _Datagram(time, size, code, ends + datagram[:4], key)
+    return _Datagram(time, size, code, ends, datagram[:4], key)
