@@ -110,7 +110,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """A search among few candidates, which takes seconds."""
     few = [each for each in FAMILIES if each.name in names]
     monkeypatch.setattr(infer, "FAMILIES", few)
-    monkeypatch.setattr(infer, "_ROUNDS", ((len(few), 4, 0.5), (2, 8, 0.2), (1, 8, 0.05)))
+    monkeypatch.setattr(infer, "_ROUNDS", ((len(few), 8, 0.5), (2, 12, 0.3), (1, 16, 0.1)))
 
 
 @pytest.fixture
@@ -118,9 +118,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, "droptail", "codel", "red", "pie")
 
 
-def test_blue_which_shows_where_its_buffer_fills_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [0.0, 0.3])
+def test_blue_is_found_whatever_came_before(before: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows where its buffer fills, and remembers overloads before the recording."""
     only(monkeypatch, "droptail", "red", "blue")
-    assert infer.identify(recorded("blue", "100p")).families == ("blue",)
+    found = infer.identify(recorded("blue", "100p", f"initial = {before}"))
+    assert found.families == ("blue",)
 
 
 def test_sfq_is_found_without_its_preset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def probe(
         to: Where the recording goes, for :func:`identify`.
         port: Where the host listens, for TCP and UDP.
         rate: The bottleneck's, such as ``10mbit``; found if it is not given.
-        duration: About how long to probe; if not given 30 s, and less above 10 Mb/s.
+        duration: About how long to probe; if not given 33 s, and less above 10 Mb/s.
         progress: Whether remarks go to stderr.
 
     Returns:

@@ -69,12 +69,17 @@ class Family:
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}
 _RED = {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}
 _PIE = {"target": (0.015, 0.002, 0.15)}
+_BLUE = {
+    "freeze_time": (0.1, 0.01, 1.0),
+    "increment": (0.02, 0.001, 0.1),
+    "initial": (0.001, 0.001, 1.0),
+}
 FAMILIES = (
     Family("droptail", choices=_UNITS, ecn=False, early=False),
     Family("drop-front", choices=_UNITS, ecn=False, early=False),
     Family("red", _RED, _LINUX),
     Family("ared", {"target": (0.005, 0.001, 0.1)}),
-    Family("blue", {"freeze_time": (0.1, 0.01, 1.0), "increment": (0.02, 0.001, 0.1)}),
+    Family("blue", _BLUE),
     Family("codel", _CODEL, _LINUX),
     Family("cobalt", _CODEL),
     Family("pie", _PIE, _LINUX),
@@ -125,6 +130,8 @@ def starts(family: Family, room: Room) -> list[Point]:
     elif "target" in family.axes:
         low, high = bounds(family, "target", room)
         others = [{"target": min(max(room.usual * each, low), high)} for each in (0.5, 1.0)]
+    elif "initial" in family.axes:
+        others = [{"buffer": most, "initial": each} for each in _BEFORE]
     elif not family.axes:
         others = [{name: each[1]} for name, each in family.choices.items()]
     else:
@@ -132,6 +139,9 @@ def starts(family: Family, room: Room) -> list[Point]:
     return points + [points[0] | other for other in others]
 
 
+_BEFORE = (0.1, 0.35)
+"""Probabilities of BLUE that overloads before the recording may leave, such as the search for the
+rate."""
 _TRIPS = (0.04, 0.25)
 """Round trips, s, short and long, for which CoDel and its kin are set."""
 

@@ -97,7 +97,7 @@ def packets(rate: float, seed: int = 1, seconds: float | None = None) -> Packets
     Args:
         rate: Of the path, bit/s.
         seed: Of the gaps.
-        seconds: About how long it lasts; if not given 30 s, and less above
+        seconds: About how long it lasts; if not given 33 s, and less above
             10 Mb/s.
     """
     random = np.random.default_rng(seed)
