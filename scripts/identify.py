@@ -1,7 +1,10 @@
 """Measures how often ``bluewater identify`` is right: ``python scripts/identify.py COUNT SEED``.
 
 Makes recordings of queues with parameters, rates and delays drawn at random, one family after the
-other, identifies each, and adds a row for each to docs/measured/identify.csv.
+other, identifies each, and adds a row for each to docs/measured/identify.csv. Behind the first
+recording of each family, something disturbs the next ones (``BESIDE``). With a third argument, the
+first so many recordings are left out. ``python scripts/identify.py SEED`` counts the rows of a
+seed.
 """
 
 from __future__ import annotations
@@ -12,16 +15,37 @@ import random
 import sys
 import tempfile
 import time
+import tomllib
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tomli_w
 
 from bluewater.study.identify import infer, path, probe
+from bluewater.study.identify.candidates import FAMILIES
 from bluewater.study.identify.recording import Recording
+from bluewater.units import seconds
+
+if TYPE_CHECKING:
+    from bluewater.study.identify.infer import Answer
 
 OUT = Path(__file__).parents[1] / "docs/measured/identify.csv"
 LINUX = {"preset": "linux"}
+BESIDE = ("jitter of 2 ms", "traffic of 20 kb/s", "1 % lost", "5 % marked")
+"""What disturbs a recording: delay behind the queue, datagrams beside the probe, and random losses
+and marks in front of the queue."""
+MAIN = {
+    **dict.fromkeys(("red", "choke"), "min_th"),
+    **dict.fromkeys(("codel", "cobalt", "fq-codel"), "interval"),
+    **dict.fromkeys(("pie", "fq-pie", "ared", "dualpi2"), "target"),
+    "sfb": "bin_size",
+    "cake": "rtt",
+}
+"""The parameter that counts, by family; of the others it is the buffer."""
+NEAR = 0.2
+"""A value is near the true one within this share."""
 
 
 class Draw(random.Random):
@@ -65,46 +89,113 @@ class Draw(random.Random):
         return ("1000p", others[family]) if family in others else (shallow, {})
 
 
-def recorded(draw: Draw, family: str, folder: Path) -> tuple[Recording, dict[str, Any]]:
+def recorded(
+    draw: Draw, family: str, folder: Path, beside: str = ""
+) -> tuple[Recording, dict[str, Any]]:
     """A recording of a family, and what its queue is."""
     rate, base, seed = draw.between(2e6, 2e7), draw.between(0.002, 0.15), draw.randrange(1, 10**6)
     buffer, params = draw.queue(family)
-    packets = probe.packets(rate * draw.uniform(0.93, 1.07), seed=seed)
-    path.capture(packets, folder / "probe.pcapng")
+    sent = probe.packets(rate * draw.uniform(0.93, 1.07), seed=seed)
+    chance = np.random.default_rng(seed)
+    there = chance.random(sent.sent.size) >= (0.01 if beside == "1 % lost" else 0.0)
+    kept = probe.Packets(sent.sent[there], sent.size[there], sent.ecn[there], sent.flow[there])
+    path.capture(kept, folder / "probe.pcapng")
     queue = path.Queue(family, buffer, rate, params)
-    text = path.scenario(queue, folder / "probe.pcapng", packets.sent[-1], seed)
-    seen = path.run(text, int(packets.flow.max()) + 1)
-    arrived = seen.sent + seen.waited + seen.size * 8 / rate + base
+    text = path.scenario(queue, folder / "probe.pcapng", kept.sent[-1], seed)
+    if beside.startswith("traffic"):
+        table = tomllib.loads(text)
+        other = {"transport": "cbr", "rate": "20kbit", "from": ["A"], "to": ["B"]}
+        text = tomli_w.dumps(table | {"traffic": [*table["traffic"], other]})
+    seen = path.run(text, int(sent.flow.max()) + 1)
+    arrived, after = np.full(sent.sent.size, np.nan), sent.ecn.copy()
+    arrived[there] = seen.sent + seen.waited + seen.size * 8 / rate + base
+    after[there] = np.where(seen.marked, 3, seen.ecn)
+    if beside == "5 % marked":
+        after = np.where((after > 0) & (chance.random(after.size) < 0.05), 3, after)
+    if beside.startswith("jitter"):
+        order = np.argsort(arrived, kind="stable")
+        late = np.fmax.accumulate((arrived + chance.uniform(0, 2e-3, arrived.size))[order])
+        arrived[order] = np.where(np.isnan(arrived[order]), np.nan, late)
     about = {"rate_bps": round(rate), "delay_s": round(base, 4), "buffer": buffer, "params": params}
-    after = np.where(seen.marked, 3, seen.ecn)
-    made = Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, after)
-    return made, about
+    return Recording(sent.sent, sent.size, sent.ecn, sent.flow, arrived, after), about
 
 
-def main(count: int, seed: int) -> None:
+def size(text: str) -> float:
+    """A value as a number, for comparison with values of its kind."""
+    return seconds(text) if text.endswith("s") else float(text.rstrip("pB"))
+
+
+def main_of(family: str, answer: Answer, about: dict[str, Any]) -> tuple[str, ...]:
+    """The main parameter: name, true value, found one and its interval, if the family is right."""
+    name = MAIN.get(family, "buffer")
+    true = about["buffer"] if name == "buffer" else about["params"][name]
+    if answer.queue.aqm != family:
+        return name, true, "", "", ""
+    found = next(each for each in answer.parameters if each.name == name)
+    return name, true, found.value, found.low or "", found.high or ""
+
+
+COLUMNS = (
+    "seed,beside,family,rate_bps,delay_s,buffer,params,answer,misfit,found,main,true,value,low,high"
+)
+
+
+def measure(count: int, seed: int, skipped: int = 0) -> None:
     """Measures so many recordings."""
     draw = Draw(seed)
-    families = [each.name for each in infer.FAMILIES]
+    families = [each.name for each in FAMILIES]
     draw.shuffle(families)
     new = not OUT.exists()
-    columns = "seed,family,rate_bps,delay_s,buffer,params,answer,misfit,found"
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:
         rows = csv.writer(out, lineterminator="\n")
         if new:
-            print(columns, file=out)
+            print(COLUMNS, file=out)
         for n in range(count):
             family = families[n % len(families)]
-            recording, about = recorded(draw, family, Path(folder))
+            beside = "" if n < len(families) else BESIDE[n % len(BESIDE)]
+            recording, about = recorded(draw, family, Path(folder), beside)
+            if n < skipped:
+                continue
             began = time.monotonic()
             answer = infer.identify(recording)
             named = " or ".join(answer.families) or "unknown"
             found = " ".join(f"{p.name}={p.value}" for p in answer.parameters)
+            last = main_of(family, answer, about)
             about["params"] = " ".join(f"{key}={value}" for key, value in about["params"].items())
-            rows.writerow([seed, family, *about.values(), named, round(answer.misfit, 3), found])
+            misfit = round(answer.misfit, 3)
+            rows.writerow([seed, beside, family, *about.values(), named, misfit, found, *last])
             out.flush()
             took = time.monotonic() - began
-            print(f"{n + 1}/{count} {family}: {named}, {took:.0f} s", file=sys.stderr)
+            print(f"{n + 1}/{count} {family} {beside}: {named}, {took:.0f} s", file=sys.stderr)
+
+
+def counted(seed: str) -> None:
+    """Prints the answers by family, and how far parameters are off."""
+    with OUT.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["seed"] == seed]
+    for kind in dict.fromkeys(bool(row["beside"]) for row in rows):
+        some = [row for row in rows if bool(row["beside"]) == kind]
+        named = Counter((row["family"], row["answer"]) for row in some)
+        for (family, answer), count in sorted(named.items()):
+            print(f"| `{family}` | {answer} | {count} |")
+        answered = [row for row in some if row["answer"] != "unknown"]
+        right = [row for row in answered if row["family"] in row["answer"].split(" or ")]
+        alone = sum(row["family"] == row["answer"] for row in right)
+        bounded = [row for row in right if row["value"] and (row["low"] or row["high"])]
+        near = sum(abs(size(row["value"]) / size(row["true"]) - 1) <= NEAR for row in bounded)
+        inside = sum(
+            (size(row["low"]) if row["low"] else 0)
+            <= size(row["true"])
+            <= (size(row["high"]) if row["high"] else math.inf)
+            for row in bounded
+        )
+        print(f"{'disturbed' if kind else 'alone'}: {len(some)} recordings, {len(right)} right "
+              f"({alone} alone), {len(answered) - len(right)} wrong; {near} of {len(bounded)} "
+              f"parameters near, {inside} in their intervals")  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    if len(sys.argv) == 2:
+        counted(sys.argv[1])
+    else:
+        measure(*map(int, sys.argv[1:]))

@@ -13,8 +13,8 @@ from bluewater.cli.group import example
 from bluewater.cli.options import Jobs, Json, SearchSeed
 from bluewater.errors import InputError
 from bluewater.lab import CORES
-from bluewater.study.identify import recording, virtual
-from bluewater.study.scenarios.scenario import Scenario
+from bluewater.lab.identification import recorded
+from bluewater.study.identify import recording
 from bluewater.text import number
 from bluewater.units import seconds
 
@@ -31,6 +31,7 @@ def add(app: typer.Typer) -> None:
     "bluewater identify path.csv",
     "bluewater identify my.toml",
     "bluewater identify my.toml --to path.csv",
+    "bluewater identify sent.pcap --arrived arrived.pcap",
 )
 def identify(
     path: Annotated[
@@ -38,13 +39,17 @@ def identify(
         typer.Argument(
             metavar="RECORDING",
             help="A CSV file of packets sent and received; or a scenario (.toml), whose first "
-            "queue is probed in virtual time.",
+            "queue is probed in virtual time; or a packet capture from the sending end.",
         ),
     ],
+    arrived: Annotated[
+        Path | None,
+        typer.Option(metavar="CAPTURE", help="The packet capture from the other end."),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write the recording of a probed scenario, without an answer."
+            metavar="FILE", help="Write the recording of a scenario or of captures; no answer."
         ),
     ] = None,
     seed: SearchSeed = 1,
@@ -54,16 +59,18 @@ def identify(
     """Find the queue discipline of a path from what it did to packets.
 
     Candidates with many parameters are simulated with the recorded packets and compared with what
-    happened to them (`pip install 'bluewater[search]'`). The answer is a discipline with its
-    parameters and 95 % intervals, several that cannot be told apart, or *unknown*.
+    happened to them. The answer is a discipline with its parameters and 95 % intervals, several
+    that cannot be told apart, or *unknown*.
     """
     if to is not None:
-        if path.suffix != ".toml":
-            raise InputError("--to is for a scenario that is probed", key="--to", value=str(to))
-        recording.write(virtual.probed(Scenario.load(path)), to)
+        if path.suffix != ".toml" and arrived is None:
+            raise InputError(
+                "--to is for a scenario that is probed, or for captures", key="--to", value=str(to)
+            )
+        recording.write(recorded(path, arrived), to)
         note(f"recording: {to.resolve()}")
         return
-    found = lab.identify(path, seed=seed, jobs=jobs)
+    found = lab.identify(path, arrived=arrived, seed=seed, jobs=jobs)
     if json:
         print_json(_json(found))
     else:

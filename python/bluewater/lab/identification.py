@@ -10,23 +10,31 @@ from bluewater.errors import InputError
 from bluewater.files import check_writable
 from bluewater.lab.making import CORES, at_least
 from bluewater.progress import notes, of_one
-from bluewater.study.identify import infer, recording, sender, virtual, wire
+from bluewater.study.identify import captures, infer, recording, sender, virtual, wire
 from bluewater.study.scenarios.scenario import Scenario
 from bluewater.text import number
 from bluewater.units import bits_per_second, seconds
 
 if TYPE_CHECKING:
     from bluewater.study.identify.infer import Answer
+    from bluewater.study.identify.recording import Recording
 
 
-@checked(path=PATH, seed=NUMBER, jobs=NUMBER, progress=FLAG)
+@checked(path=PATH, arrived=PATH, seed=NUMBER, jobs=NUMBER, progress=FLAG)
 def identify(
-    path: Path | str, *, seed: int = 1, jobs: int = CORES, progress: bool = True
+    path: Path | str,
+    *,
+    arrived: Path | str | None = None,
+    seed: int = 1,
+    jobs: int = CORES,
+    progress: bool = True,
 ) -> Answer:
     """Finds the queue discipline that explains what a path did to packets.
 
     Args:
-        path: A recording as CSV, or a scenario (``.toml``) whose first queue is probed.
+        path: A recording as CSV, or a scenario (``.toml``) whose first queue is probed, or a packet
+            capture from the sending end.
+        arrived: The capture from the other end.
         seed: Seed of the search and its simulations; the same seed gives the same answer.
         jobs: Simulations at once; the answer does not depend on it.
         progress: Whether a terminal shows a progress bar.
@@ -36,12 +44,17 @@ def identify(
         ScenarioError: The scenario is not valid.
     """
     at_least(jobs=(jobs, 1), seed=(seed, 0))
-    chosen = Path(path)
-    probe = chosen.suffix == ".toml"
-    seen = virtual.probed(Scenario.load(chosen)) if probe else recording.read(chosen)
+    seen = recorded(Path(path), None if arrived is None else Path(arrived))
     bar, told = of_one("comparing candidates", progress)
     with bar:
         return infer.identify(seen, seed, jobs, told)
+
+
+def recorded(path: Path, arrived: Path | None = None) -> Recording:
+    """The recording that a file, a scenario or two captures give."""
+    if arrived is not None:
+        return captures.read(path, arrived)
+    return virtual.probed(Scenario.load(path)) if path.suffix == ".toml" else recording.read(path)
 
 
 @checked(host=TEXT, to=PATH, port=NUMBER, rate=TEXT, duration=TEXT, progress=FLAG)
@@ -63,7 +76,7 @@ def probe(
         to: Where the recording goes, for :func:`identify`.
         port: Where the host listens, for TCP and UDP.
         rate: The bottleneck's, such as ``10mbit``; found if it is not given.
-        duration: About how long to probe; if not given 30 s, and less above 10 Mb/s.
+        duration: About how long to probe; if not given 33 s, and less above 10 Mb/s.
         progress: Whether remarks go to stderr.
 
     Returns:

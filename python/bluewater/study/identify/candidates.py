@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bluewater.study.identify.path import Queue
-from bluewater.study.search.optimise import Range
 from bluewater.units import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import random
+    from collections.abc import Mapping, Sequence
 
-    from bluewater.study.search.optimise import Point, Space
+Point = dict[str, Any]
+"""A value for each axis and choice of a family, by name."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What waited in a queue at most, if there is only one.
+    """What waited in a queue, if there is only one.
 
     Attributes:
-        size: Bytes.
+        size: Bytes at most.
         packet: Bytes of a full packet.
+        usual: Time in the queue while it loses or marks packets, s: the median.
     """
 
     size: float
     packet: int
+    usual: float
 
     @property
     def packets(self) -> float:
@@ -37,44 +41,52 @@ _DEEPEST = 20_000.0
 """The deepest buffer of a search, in packets, unless more waited."""
 
 
+_LINUX = {"preset": ("linux", None)}
+_UNITS = {"unit": ("packets", "bytes")}
+
+
 @dataclass(frozen=True)
 class Family:
     """A discipline as candidate.
 
     Attributes:
         name: Its name.
+        axes: Parameters that are searched: default, least and largest value.
+        choices: What has no order: its preset, or what its buffer counts.
         fair: Whether it keeps a queue per flow; then a waiting time says little about the buffer.
-        fixed: Parameters that are not searched.
-        axes: Those that are, with their ranges; each has its default first.
         ecn: Whether it can mark.
         early: Whether it drops before the buffer is full.
     """
 
     name: str
     axes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     fair: bool = False
     ecn: bool = True
     early: bool = True
 
 
-_LINUX = {"preset": "linux"}
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}
 _RED = {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}
 _PIE = {"target": (0.015, 0.002, 0.15)}
+_BLUE = {
+    "freeze_time": (0.1, 0.01, 1.0),
+    "increment": (0.02, 0.001, 0.1),
+    "initial": (0.001, 0.001, 1.0),
+}
 FAMILIES = (
-    Family("droptail", ecn=False, early=False),
-    Family("drop-front", ecn=False, early=False),
+    Family("droptail", choices=_UNITS, ecn=False, early=False),
+    Family("drop-front", choices=_UNITS, ecn=False, early=False),
     Family("red", _RED, _LINUX),
     Family("ared", {"target": (0.005, 0.001, 0.1)}),
-    Family("blue", {"freeze_time": (0.1, 0.01, 1.0), "increment": (0.02, 0.001, 0.1)}),
+    Family("blue", _BLUE),
     Family("codel", _CODEL, _LINUX),
     Family("cobalt", _CODEL),
     Family("pie", _PIE, _LINUX),
     Family("choke", _RED, _LINUX),
     Family("sfb", {"bin_size": (19, 5, 100), "increment": (5e-4, 1e-4, 5e-3)}, _LINUX),
     Family("dualpi2", {"target": (0.015, 0.003, 0.1), "min_th": (0.001, 0.0002, 0.01)}, _LINUX),
-    Family("sfq", fixed=_LINUX, fair=True, ecn=False, early=False),
+    Family("sfq", choices=_LINUX, fair=True, ecn=False, early=False),
     Family("drr", fair=True, ecn=False, early=False),
     Family("fq-codel", _CODEL, _LINUX, fair=True),
     Family("fq-pie", _PIE, _LINUX, fair=True),
@@ -82,51 +94,78 @@ FAMILIES = (
 )
 
 
-def space(family: Family, room: Room) -> Space:
-    """The axes of a search.
+def bounds(family: Family, name: str, room: Room) -> tuple[float, float]:
+    """The least and the largest value that a search tries.
 
     Args:
         family: The candidate.
+        name: An axis, or ``buffer``.
         room: What waited at most.
     """
     most = room.packets
+    if name != "buffer":
+        return family.axes[name][1:]
     if family.fair:
-        axes: Space = {"buffer": Range(20.0, _DEEPEST)}
-    elif family.early:
-        axes = {"buffer": Range(max(2.0, 0.7 * most), max(_DEEPEST, 1.4 * most))}
-    else:
-        axes = {"buffer": Range(max(1.0, 0.7 * most), max(3.0, 1.5 * most)), "unit": UNITS}
-    return axes | {name: Range(low, high) for name, (_, low, high) in family.axes.items()}
-
-
-UNITS = ["packets", "bytes"]
-"""What a buffer counts."""
+        return 20.0, _DEEPEST
+    if family.early:
+        return max(2.0, 0.7 * most), max(_DEEPEST, 1.4 * most)
+    return max(1.0, 0.7 * most), max(3.0, 1.5 * most)
 
 
 def starts(family: Family, room: Room) -> list[Point]:
-    """Where a search begins: at the defaults, and at what is set for other round trips."""
+    """Where a search begins.
+
+    With the defaults, with a buffer that fills and one that does not, with what is set for other
+    round trips, and with a target near the time that packets waited.
+    """
     most = max(2.0, room.packets)
-    if family.fair:
-        point: Point = {"buffer": 10240.0 if family.early else 127.0}
-    else:
-        point = (
-            {"buffer": max(1000.0, most)} if family.early else {"buffer": most, "unit": UNITS[0]}
-        )
-    point |= {name: axis[0] for name, axis in family.axes.items()}
+    point: Point = {name: axis[0] for name, axis in family.axes.items()}
+    point |= {name: each[0] for name, each in family.choices.items()}
+    buffers = (10240.0, 127.0) if family.fair else (max(1000.0, most), most)
+    points = [point | {"buffer": each} for each in buffers[not family.early :]]
     if "interval" in family.axes:
         others = [{"target": each / 20, "interval": each} for each in _TRIPS]
+    elif "rtt" in family.axes:
+        others = [{"rtt": each} for each in _TRIPS]
+    elif "target" in family.axes:
+        low, high = bounds(family, "target", room)
+        others = [{"target": min(max(room.usual * each, low), high)} for each in (0.5, 1.0)]
+    elif "initial" in family.axes:
+        others = [{"buffer": most, "initial": each} for each in _BEFORE]
+    elif not family.axes:
+        others = [{name: each[1]} for name, each in family.choices.items()]
     else:
-        others = [{"rtt": each} for each in _TRIPS if "rtt" in family.axes]
-    return [point, *(point | other for other in others)]
+        others = []
+    return points + [points[0] | other for other in others]
 
 
+_BEFORE = (0.1, 0.35)
+"""Probabilities of BLUE that overloads before the recording may leave, such as the search for the
+rate."""
 _TRIPS = (0.04, 0.25)
 """Round trips, s, short and long, for which CoDel and its kin are set."""
 
 
+def near(family: Family, point: Point, spread: float, room: Room, random: random.Random) -> Point:
+    """A point near another one: by about this share, in some axes and sometimes in a choice."""
+    made = dict(point)
+    names = ["buffer", *family.axes]
+    for name in random.sample(names, random.randint(1, len(names))):
+        low, high = bounds(family, name, room)
+        made[name] = min(max(point[name] * math.exp(random.gauss(0, spread)), low), high)
+    for name, values in family.choices.items():
+        if random.random() < _OTHER:
+            made[name] = random.choice(values)
+    return made
+
+
+_OTHER = 0.25
+"""How often a near point draws another choice."""
+
+
 def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Queue:
     """The path's queue for a point of the search."""
-    params = dict(family.fixed)
+    params = {"preset": point["preset"]} if point.get("preset") else {}
     if family.ecn and family.name != "dualpi2":
         params["ecn"] = ecn
     for name in family.axes.keys() - {"wide"}:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bluewater.study.identify.features import throughput
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from bluewater.study.identify.recording import Recording
 
 MOST = 5e-4
 """A larger slope is no skew of clocks but a queue that grows: NTP slews by this at most."""
@@ -38,6 +43,14 @@ def skew(sent: NDArray[Any], delay: NDArray[Any]) -> float:
     (begin, low), (end, high) = hull[max(at, 1) - 1], hull[max(at, 1)]
     slope = (high - low) / (end - begin)
     return slope if abs(slope) <= MOST else 0.0
+
+
+def aligned(made: Recording) -> Recording:
+    """A recording of two clocks without their skew, and with 0 as the least delay."""
+    there = ~made.lost
+    through = made.arrived - made.sent - made.size * 8 / throughput(made)
+    arrived = made.arrived - skew(made.sent[there], through[there]) * made.sent
+    return replace(made, arrived=arrived - float(np.nanmin(arrived - made.sent)))
 
 
 def _is_above(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +85,39 @@ def _rests(recording: Recording) -> NDArray[Any]:
     return idle
 
 
-def without_queue(recording: Recording, basics: Basics) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Elsewhere:
+    """What happens to packets that find no queue.
+
+    Attributes:
+        lost: Packets.
+        marked: Packets.
+        loss: Their share of the packets that find no queue.
+        mark: Share of the ECN-capable ones that arrive.
+    """
+
+    lost: int
+    marked: int
+    loss: float
+    mark: float
+
+    def __bool__(self) -> bool:
+        """Whether it is more than chance."""
+        return self.lost + self.marked > _FEW
+
+    def added(self, seen: Seen) -> Seen:
+        """Packets that lose and get marks by these shares as well."""
+        chance = np.random.default_rng(1).random(seen.sent.size)
+        waited = np.where(chance < self.loss, np.nan, seen.waited)
+        marked = seen.marked | ((seen.ecn > 0) & (chance > 1 - self.mark))
+        return replace(seen, waited=waited, marked=marked & ~np.isnan(waited))
+
+
+_FEW = 3
+"""So many losses and marks without a queue may be chance."""
+
+
+def elsewhere(recording: Recording, basics: Basics) -> Elsewhere:
     """Losses and marks where no packet waits longer than on an idle path.
 
     A lost packet waits like the packets of its flow before and behind it.
@@ -93,7 +125,7 @@ def without_queue(recording: Recording, basics: Basics) -> tuple[int, int]:
     waited = basics.waited
     first = waited[(_rests(recording) > _IDLE_S) & ~recording.lost]
     if not first.size:
-        return 0, 0
+        return Elsewhere(0, 0, 0.0, 0.0)
     jitter = max(
         float(np.quantile(first, _MOSTLY)), _SHORT * recording.size.max() * 8 / basics.rate
     )
@@ -105,7 +137,9 @@ def without_queue(recording: Recording, basics: Basics) -> tuple[int, int]:
             at = np.searchsorted(there, own[recording.lost[own]]).clip(1, there.size - 1)
             beside = np.maximum(waited[there[at - 1]], waited[there[at]])
             lost += int((beside <= jitter).sum())
-    return lost, int((waited[recording.marked] <= jitter).sum())
+    soon = waited <= jitter
+    marked, capable = int((recording.marked & soon).sum()), int((soon & (recording.ecn > 0)).sum())
+    return Elsewhere(lost, marked, lost / (lost + int(soon.sum())), marked / max(capable, 1))
 
 
 _MOSTLY, _SHORT = 0.9, 0.5
@@ -160,6 +194,17 @@ _BUSY = 3
 """A queue is busy if packets wait as long as so many take to leave."""
 
 
+def usual(recording: Recording, waited: NDArray[Any]) -> float:
+    """Time in the queue while it acts, s: the median over packets beside losses and marks."""
+    acts = recording.lost | recording.marked
+    beside = np.convolve(acts, np.ones(_BESIDE), "same") > 0
+    return float(np.nanmedian(waited[beside]))
+
+
+_BESIDE = 21
+"""Packets beside a lost or marked one, and itself."""
+
+
 def classes(seen: Seen, windows: int = WINDOWS) -> tuple[NDArray[Any], int]:
     """A number for each packet: its window, its codepoint, and whether its flow is heavy there."""
     edge = float(seen.sent[-1]) * (1 + 1e-9)
@@ -194,7 +239,10 @@ def statistics(seen: Seen, unit: float) -> NDArray[Any]:
         pair = np.bincount(group[order], same & gone & np.r_[False, gone[:-1]], minlength=count)
         runs = pair / number - loss**2
         quantiles = _quantiles(seen.waited[~lost], group[~lost], count)
-    found = np.column_stack([loss, mark, runs, np.log(quantiles + unit)])
+        # Chance spreads such angles by 1/(2 sqrt(n)), whatever the share (Anscombe48).
+        weight = 1 / np.sqrt(1 + 1 / (4 * number * FLOORS[0] ** 2))
+        angles = weight * np.arcsin(np.sqrt([loss, mark]))
+    found = np.column_stack([*angles, runs, np.log(quantiles + unit)])
     found[number < _LEAST] = np.nan
     found[there < _LEAST / 2, 1] = np.nan
     found[there < _LEAST / 2, 3:] = np.nan
@@ -218,9 +266,9 @@ def _quantiles(values: NDArray[Any], group: NDArray[Any], count: int) -> NDArray
     return waits
 
 
-FLOORS = np.array([0.03, 0.04, 0.04, 0.12, 0.12, 0.12])
-"""Differences of the statistics that no model of a path explains: of shares of packets, and of
-logarithms of waiting times."""
+FLOORS = np.array([0.05, 0.05, 0.04, 0.12, 0.12, 0.12])
+"""Differences of the statistics that no model of a path explains: of shares of packets, as angles
+or plain, and of logarithms of waiting times."""
 _GONE = 4.0
 """Deviation of a class that has a statistic on one side only, as where all packets are lost."""
 

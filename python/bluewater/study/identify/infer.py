@@ -21,7 +21,6 @@ from bluewater.study.identify import candidates, features, path
 from bluewater.study.identify.candidates import FAMILIES, Family, Room
 from bluewater.study.identify.path import Queue, Seen
 from bluewater.study.identify.recording import ECN
-from bluewater.study.search.optimise import search
 from bluewater.text import number
 
 if TYPE_CHECKING:
@@ -29,16 +28,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from bluewater.study.identify.candidates import Point
     from bluewater.study.identify.recording import Recording
-    from bluewater.study.search.optimise import Point
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 5), (8, 6))
-"""Searching: so many best families get so many more runs each."""
-_CLIMBS = 3
-"""Each of the last families climbs from its best point so often along each parameter."""
-_LAST, _SEEDS = 3, 5
+_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (3, 16, 0.12), (2, 24, 0.05))
+"""Searching: so many best families get so many more runs each, near their best points by this
+share."""
+_WIDE = (32, 0.15)
+"""And the likeliest family, for its intervals."""
+_BATCH = 4
+"""Points that are drawn before their results are known."""
+_LAST, _SEEDS = 4, 5
 """The best families get runs with so many seeds."""
 _NEAR = 0.08
 """And with parameters that lie around the best ones by this share: the decisions of CoDel and its
@@ -50,13 +52,16 @@ _COMB = tuple(1.1**n for n in range(-6, 7))
 the right one, for almost any target."""
 _BUFFERS = tuple(40.0 * 2**n for n in range(10))
 """Buffers, in packets, of queues per flow: one that never fills is like any larger one."""
-_COUNT = 20
+_COUNT = 16
 """How many independent statistics a recording counts for. The statistics are correlated and no
 model is exact, so it is far below their number; measured in docs/identify.md."""
-_CROSSES = 3.84 / _COUNT
-"""Rise of the misfit at the ends of a 95 % interval, by the likelihood ratio."""
-_FEW = 10
-"""So many losses and marks without a queue may be chance."""
+_ERROR = 0.1
+"""Misfit that the right queue may have as well by chance."""
+_CROSSES = math.exp(2 * 3.84 / _COUNT)
+"""Rise of misfit and error at the ends of a 95 % interval, as a factor, by the likelihood ratio; of
+single runs, which add their own chance to that of the recording, so that its weight is half."""
+_BEHIND = 5.0
+"""Families whose misfit and error are so much larger than the least are given up."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
 _EXPLAINED = 0.5
@@ -71,11 +76,17 @@ class _Tried:
 
     family: Family
     points: list[tuple[float, Point]] = field(default_factory=list)
+    combed: bool = False
 
     @property
     def best(self) -> tuple[float, Point]:
         """The best point."""
         return min(self.points, key=lambda each: each[0], default=(math.inf, {}))
+
+    def within(self, factor: float) -> list[Point]:
+        """The points whose misfit and error are at most so many times the least."""
+        level = factor * (self.best[0] + _ERROR)
+        return [point for misfit, point in self.points if misfit + _ERROR <= level]
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,7 @@ class Observed:
         room: What waited at most.
         unit: A short waiting time, s.
         ecn: Whether packets were marked.
+        elsewhere: What happened to packets that found no queue.
         end: When the last packet was sent, s.
         flows: Number of flows.
     """
@@ -101,6 +113,7 @@ class Observed:
     room: Room
     unit: float
     ecn: bool
+    elsewhere: features.Elsewhere
     end: float
     flows: int
 
@@ -135,22 +148,29 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
             "ms, so losses and marks come from elsewhere",
             hint="the bottleneck has to be overloaded; `bluewater probe` finds its rate",
         )
-    room = Room(longest * basics.rate / 8, int(recording.size.max()))
+    room = Room(
+        longest * basics.rate / 8, int(recording.size.max()), features.usual(recording, waited)
+    )
     return Observed(
         features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
-        bool(recording.marked.any()), float(recording.sent[-1]), int(recording.flow.max()) + 1,
+        bool(recording.marked.any()), features.elsewhere(recording, basics),
+        float(recording.sent[-1]), int(recording.flow.max()) + 1,
     ), basics  # fmt: skip
 
 
 def _statistics(observed: Observed, file: Path, made: tuple[Queue, int]) -> Any:
-    """The statistics of a candidate; None if its parameters do not fit together."""
+    """The statistics of a candidate, by itself and with what may happen elsewhere on the path.
+
+    None if its parameters do not fit together.
+    """
     queue, seed = made
     text = path.scenario(queue, file, observed.end, seed)
     try:
         seen = path.run(text, observed.flows, observed.every)
     except ScenarioError:
         return None
-    return features.statistics(seen, observed.unit)
+    both = [seen, observed.elsewhere.added(seen)] if observed.elsewhere else [seen]
+    return np.array([features.statistics(each, observed.unit) for each in both])
 
 
 class Simulator:
@@ -164,7 +184,10 @@ class Simulator:
         return [
             math.inf
             if made is None
-            else features.misfit(features.deviations(self.observed.statistics, made, 0.0))
+            else min(
+                features.misfit(features.deviations(self.observed.statistics, each, 0.0))
+                for each in made
+            )
             for made in self.statistics([(queue, seed) for queue in queues])
         ]
 
@@ -190,26 +213,49 @@ def find(
     made: Simulator, seed: int, told: Callable[[float, str], object] = lambda *_: None
 ) -> list[_Tried]:
     """Searches every family's parameters, the better ones longer."""
-    observed = made.observed
-    tried = [_Tried(each) for each in FAMILIES if each.ecn or not observed.ecn]
-    whole = sum(min(count, len(tried)) * runs for count, runs in _ROUNDS)
+    observed, draws = made.observed, random.Random(seed)
+    tried = [
+        _Tried(each) for each in FAMILIES if each.ecn or observed.elsewhere or not observed.ecn
+    ]
+    for each in tried:
+        _tried(made, each, candidates.starts(each.family, observed.room), seed)
+    whole = sum(min(count, len(tried)) * runs for count, runs, _ in _ROUNDS)
     done = 0
-    for turn, (count, runs) in enumerate(_ROUNDS):
-        for each in sorted(tried, key=lambda one: one.best[0])[:count]:
-            _explore(made, each, runs, seed, turn)
+    for count, runs, spread in _ROUNDS:
+        ranked = sorted(tried, key=lambda one: one.best[0])
+        for each in ranked[:count]:
             done += runs
-            told(0.5 * done / whole, each.family.name)
-    last = sorted(tried, key=lambda one: one.best[0])[:_LAST]
-    for each in last:
-        _comb(made, each, seed)
-    for n in range(_CLIMBS * len(last)):
-        _climb(made, last[n % len(last)], seed)
-        told(0.5 + 0.5 * (n + 1) / (_CLIMBS * len(last)), last[n % len(last)].family.name)
+            if each.best[0] + _ERROR > _BEHIND * (ranked[0].best[0] + _ERROR):
+                continue
+            if count <= _LAST and not each.combed:
+                _comb(made, each, seed)
+            _explore(made, each, runs, spread, draws, seed)
+            told(done / whole, each.family.name)
     return sorted(tried, key=lambda one: one.best[0])
+
+
+def _explore(
+    made: Simulator,
+    tried: _Tried,
+    runs: int,
+    spread: float,
+    draws: random.Random,
+    seed: int,
+    factor: float = 1.0,
+) -> None:
+    """Adds points near the best one, or near those whose misfit is at most so many times larger."""
+    for _ in range(runs // _BATCH):
+        parents = tried.within(factor)
+        points = [
+            candidates.near(tried.family, draws.choice(parents), spread, made.observed.room, draws)
+            for _ in range(_BATCH)
+        ]
+        _tried(made, tried, points, seed)
 
 
 def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
     """Looks at far buffers where no waiting time bounds them, and closely at intervals."""
+    tried.combed = True
     if tried.family.fair:
         points = [{**tried.best[1], "buffer": each} for each in _BUFFERS]
         _tried(made, tried, points, seed)
@@ -220,29 +266,6 @@ def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
             {**best, "target": target, "interval": best["interval"] * each}
             for target in sorted(targets) for each in _COMB
         ], seed)  # fmt: skip
-
-
-def _climb(made: Simulator, tried: _Tried, seed: int) -> None:
-    """Goes to the best multiple of one parameter after another."""
-    for name in ("buffer", *tried.family.axes):
-        best = tried.best[1]
-        _tried(made, tried, [{**best, name: best[name] * each} for each in _FACTORS], seed)
-
-
-def _explore(made: Simulator, tried: _Tried, runs: int, seed: int, turn: int) -> None:
-    """Adds points of a family, by Optuna, behind those that are usual."""
-    observed, family = made.observed, tried.family
-
-    def values(points: Sequence[Point]) -> list[tuple[float, ...] | None]:
-        found = _tried(made, tried, points, seed)
-        return [None if math.isinf(each) else (each,) for each in found]
-
-    space = candidates.space(family, observed.room)
-    if not tried.points:
-        runs -= len(values(candidates.starts(family, observed.room)))
-    known = [((each,), point) for each, point in tried.points if math.isfinite(each)]
-    for _ in search(space, ["minimize"], values, runs, seed + turn, known=known):
-        pass
 
 
 def _tried(made: Simulator, tried: _Tried, points: Sequence[Point], seed: int) -> list[float]:
@@ -328,16 +351,13 @@ def identify(
     observed, basics = observe(recording)
     with simulator(recording, observed, jobs) as made:
         tried = find(made, seed, lambda done, name: told(0.85 * done, name))
-        bounds = _bounds(made, tried[0], seed)
-        told(0.95, "seeds")
-        last = sorted(tried, key=lambda each: each.best[0])[:_LAST]
-        judged = sorted(_judged(made, last, seed), key=lambda each: each[0])
-    weights = [math.exp(-_COUNT / 2 * (score - judged[0][0])) for score, _, _ in judged]
+        judged = sorted(_judged(made, tried[:_LAST], seed), key=lambda each: each[0])
+        _, misfit, best = judged[0]
+        told(0.95, best.family.name)
+        bounds = _bounds(made, best, seed)
+    weights = [(score / judged[0][0]) ** (-_COUNT / 2) for score, _, _ in judged]
     shares = [each / sum(weights) for each in weights]
-    _, misfit, best = judged[0]
     family, point = best.family, best.best[1]
-    if best is not tried[0]:
-        bounds = {}
 
     def text(name: str, value: float | None) -> str | None:
         if value is None:
@@ -359,34 +379,38 @@ def identify(
             ))
             for name in ("buffer", *family.axes)
         ),
-        tuple(_remarks(recording, basics)),
+        tuple(_remarks(observed.elsewhere)),
     )  # fmt: skip
 
 
-def _remarks(recording: Recording, basics: features.Basics) -> Iterator[str]:
-    lost, marked = features.without_queue(recording, basics)
-    if lost + marked > _FEW:
+def _remarks(found: features.Elsewhere) -> Iterator[str]:
+    if found:
         yield (
-            f"{lost} packets were lost and {marked} marked where no packet waited: unless the "
-            "queue is ARED, BLUE, SFB or DualPI2, this happened elsewhere on the path"
+            f"{found.lost} packets were lost and {found.marked} marked where no packet waited: "
+            "unless the queue is ARED, BLUE, SFB or DualPI2, this happened elsewhere on the path"
         )
 
 
 def _bounds(
     made: Simulator, tried: _Tried, seed: int
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Where the misfit passes that of the 95 % interval, for one parameter after another."""
+    """Where the misfit passes that of the 95 % interval.
+
+    For each parameter by itself, and wider where others compensate for it in points of the search.
+    """
     found = {}
+    _explore(made, tried, *_WIDE, random.Random(seed), seed, _CROSSES)
     for name in ("buffer", *tried.family.axes):
         least, best = tried.best
         points = [{**best, name: best[name] * factor} for factor in _FACTORS]
         values = _tried(made, tried, points, seed)
         curve = sorted([(0.0, least), *zip(map(math.log, _FACTORS), values, strict=True)])
-        ends = [_crossing(curve, min(least, *values) + _CROSSES, way) for way in (-1, 1)]
-        middle = tried.best[1][name]
+        level = (min(least, *values) + _ERROR) * _CROSSES - _ERROR
+        ends = [_crossing(curve, level, way) for way in (-1, 1)]
+        likely = [point[name] for point in tried.within(_CROSSES)]
         low, high = (None if end is None else best[name] * math.exp(end) for end in ends)
         found[name] = (
-            None if low is None else min(low, middle), None if high is None else max(high, middle),
+            None if low is None else min(low, *likely), None if high is None else max(high, *likely)
         )  # fmt: skip
     return found
 
@@ -406,7 +430,10 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
 def _judged(
     made: Simulator, last: Sequence[_Tried], seed: int
 ) -> list[tuple[float, float, _Tried]]:
-    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood."""
+    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood.
+
+    Families with more parameters pay for each, as in Schwarz's criterion (Schwarz78).
+    """
     observed, found = made.observed, []
     for each in last:
         best, near = each.best[1], random.Random(seed)
@@ -416,19 +443,25 @@ def _judged(
         ]
         queues = [observed.queue(each.family, point) for point in points]
         runs = made.statistics([(queue, seed + k) for k, queue in enumerate(queues)])
-        rows = np.array([row for row in runs if row is not None])
-        if not rows.size:
-            continue
-        there = (~np.isnan(rows)).sum(0)
-        filled = np.where(np.isnan(rows), 0.0, rows)
-        mean = np.where(there > _SEEDS / 2, filled.sum(0) / np.maximum(there, 1), np.nan)
-        square = np.where(np.isnan(rows), 0.0, rows - mean) ** 2
-        spread = np.sqrt(np.nan_to_num(square).sum(0) / np.maximum(there - 1, 1) * (1 + 1 / _SEEDS))
-        z = features.deviations(observed.statistics, mean, spread)
-        misfit = features.misfit(z)
-        width = np.log1p(np.square(spread / features.FLOORS))[~np.isnan(z)].mean()
-        found.append((misfit + float(width), misfit, each))
+        kept = [row for row in runs if row is not None]
+        if kept:
+            score, misfit = min(_score(observed, rows) for rows in np.stack(kept, axis=1))
+            price = _COUNT ** (len(each.family.axes) / _COUNT)
+            found.append(((score + _ERROR) * price, misfit, each))
     return found
+
+
+def _score(observed: Observed, rows: NDArray[Any]) -> tuple[float, float]:
+    """Score and misfit of runs."""
+    there = (~np.isnan(rows)).sum(0)
+    filled = np.where(np.isnan(rows), 0.0, rows)
+    mean = np.where(there > _SEEDS / 2, filled.sum(0) / np.maximum(there, 1), np.nan)
+    square = np.where(np.isnan(rows), 0.0, rows - mean) ** 2
+    spread = np.sqrt(np.nan_to_num(square).sum(0) / np.maximum(there - 1, 1) * (1 + 1 / _SEEDS))
+    z = features.deviations(observed.statistics, mean, spread)
+    misfit = features.misfit(z)
+    width = np.log1p(np.square(spread / features.FLOORS))[~np.isnan(z)].mean()
+    return misfit + float(width), misfit
 
 
 def _marks(recording: Recording) -> dict[str, float]:

@@ -97,14 +97,16 @@ def packets(rate: float, seed: int = 1, seconds: float | None = None) -> Packets
     Args:
         rate: Of the path, bit/s.
         seed: Of the gaps.
-        seconds: About how long it lasts; if not given 30 s, and less above
+        seconds: About how long it lasts; if not given 33 s, and less above
             10 Mb/s.
     """
     random = np.random.default_rng(seed)
     parts = [single(), trains(rate)]
     now = float(parts[-1].sent[-1]) + 0.5
     many = [_Sender(10 + k, 0.025) for k in range(40)]
+    light = [_Sender(4, 0.15), _Sender(5, 0.15, ecn=ECT0), _Sender(6, 0.15, ecn=ECT1)]
     phases: list[tuple[float, float, Sequence[_Sender]]] = [
+        (3.0, 0.2, light),
         (5.0, 0.7, [_Sender(1, 0.95, 1.1)]),
         (3.0, 0.7, [_Sender(1, 0.9, 1.5)]),
         (3.0, 0.7, [_Sender(2, 1.2), _Sender(3, 0.02, size=_SPARSE)]),

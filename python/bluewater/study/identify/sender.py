@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,8 +16,7 @@ import numpy as np
 from bluewater.errors import InputError
 from bluewater.study.identify import probe, wire
 from bluewater.study.identify.clocks import MOST as MOST_SKEW
-from bluewater.study.identify.clocks import skew
-from bluewater.study.identify.features import throughput
+from bluewater.study.identify.clocks import aligned
 from bluewater.study.identify.recording import ECN, Recording, check_length
 from bluewater.study.identify.recording import LEAST as FEWEST
 from bluewater.study.identify.wire import Verdict
@@ -401,8 +400,7 @@ def recording(packets: Packets, fates: Fates) -> Recording:
         )
     )  # fmt: skip
     check_length(sent, arrived)
-    sent, there = sent - sent[0], ~np.isnan(arrived)
-    made = Recording(sent, size, ecn, flow, arrived, np.where(np.isnan(arrived), ecn, after))
-    through = arrived - sent - size * 8 / throughput(made)
-    arrived = arrived - skew(sent[there], through[there]) * sent
-    return replace(made, arrived=arrived - float(np.nanmin(arrived - sent)))
+    sent = sent - sent[0]
+    return aligned(
+        Recording(sent, size, ecn, flow, arrived, np.where(np.isnan(arrived), ecn, after))
+    )
