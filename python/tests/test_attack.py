@@ -9,7 +9,7 @@ from conftest import Cli
 
 import bluewater
 from bluewater.errors import InputError, Interrupted
-from bluewater.lab.attacks import _reduced, _Runs
+from bluewater.lab.attacks import _reduced, Runs
 from bluewater.lab.making import Maker
 from bluewater.study.search import attack as rules
 from bluewater.study.search.attack import Moves, Threat
@@ -123,7 +123,7 @@ def test_the_same_command_gives_the_same_attack_and_simulates_nothing_again(
 def test_what_is_not_needed_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "smaller", few)
     with Maker(tmp_path, "", 2, "here", "", False) as maker:
-        made = _Runs("red", "throughput", TINY, maker)
+        made = Runs("red", "throughput", TINY, maker)
         wide = Moves(0.2, period=1.1, burst=0.07, identities=4, turns=4)
         found = _reduced(made, wide, seed=1)
         before, after = made.damages([wide, found], [1, 2, 3])

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from operator import attrgetter
-from struct import Struct, error, unpack_from
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bluewater import _core
 from bluewater.errors import InputError
 from bluewater.files import check
 from bluewater.study.identify.clocks import aligned
 from bluewater.study.identify.recording import LEAST, MOST, Recording, check_length
+from bluewater.trace import input_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
 _PAYLOAD = 32
 """So many bytes of the payload tell packets apart, beside IPv4's identification and the length."""
 _ALIKE = 0.001
 """A recording may hold this share of packets that look like another one."""
-_LARGEST = 1 << 20
-"""Bytes of a block of a file; a larger one is damage."""
 
 
 class _Datagram(NamedTuple):
     """A UDP packet of a capture.
 
     Attributes:
-        time: ns.
+        time: Since the capture's first packet, ns.
         size: Bytes of the IP packet.
         ecn: Codepoint, as bits.
-        ends: Addresses, source first.
+        ends: Addresses, source first, 16 bytes each.
         ports: Of source and destination.
         key: What it has at both ends, even behind a translation of addresses.
     """
@@ -43,13 +39,13 @@ class _Datagram(NamedTuple):
     size: int
     ecn: int
     ends: bytes
-    ports: bytes
+    ports: tuple[int, ...]
     key: bytes
 
     @property
-    def flow(self) -> bytes:
+    def flow(self) -> tuple[bytes, tuple[int, ...]]:
         """Addresses and ports."""
-        return self.ends + self.ports
+        return self.ends, self.ports
 
 
 def read(sent: Path, arrived: Path) -> Recording:
@@ -60,7 +56,7 @@ def read(sent: Path, arrived: Path) -> Recording:
     Raises:
         InputError: A file is no capture, or the packets of the two cannot be matched.
     """
-    near, far = (sorted(_datagrams(each), key=attrgetter("time")) for each in (sent, arrived))
+    near, far = _datagrams(sent), _datagrams(arrived)
     times: dict[bytes, list[tuple[int, int]]] = {}
     for each in far:
         times.setdefault(each.key, []).append((each.time, each.ecn))
@@ -120,127 +116,24 @@ def _backward(near: list[_Datagram], times: dict[bytes, list[tuple[int, int]]]) 
     }
 
 
-def _datagrams(path: Path) -> Iterator[_Datagram]:
+def _datagrams(path: Path) -> list[_Datagram]:
     """The UDP packets of a capture, without fragments."""
     check(path)
-    count = 0
-    with path.open("rb") as file:
-        try:
-            for time, link, frame in _frames(file):
-                found = _datagram(time, _network(link, frame))
-                if found is not None:
-                    count += 1
-                    yield found
-                if count > MOST:
-                    raise InputError(
-                        "too many packets", file=str(path), allowed=f"up to {MOST} of UDP"
-                    )
-        except (error, ValueError, IndexError) as damage:
-            raise InputError(
-                f"not a capture, or damaged near byte {file.tell()}",
-                file=str(path), allowed="pcap or pcapng",
-            ) from damage  # fmt: skip
+    path.open("rb").close()  # raises an error that names the file
+    try:
+        rows = _core.datagrams(path, MOST)
+    except ValueError as error:
+        raise input_error(error) from error
+    return [
+        _Datagram(time, _size(key, source), ecn, source + destination, tuple(ports), key)
+        for time, _, ecn, key, source, destination, ports in rows
+    ]
 
 
-_CLASSIC = {
-    b"\xd4\xc3\xb2\xa1": ("<", 1000),
-    b"\xa1\xb2\xc3\xd4": (">", 1000),
-    b"\x4d\x3c\xb2\xa1": ("<", 1),
-    b"\xa1\xb2\x3c\x4d": (">", 1),
-}
-"""Begin of a pcap file: byte order, and the unit of fractions of a second in ns."""
-_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
-"""Blocks of pcapng."""
+def _size(key: bytes, source: bytes) -> int:
+    """Bytes of the IP packet of a datagram, whose length is in its key."""
+    return int.from_bytes(key[2:4], "big") + (20 if source.startswith(_MAPPED) else 40)
 
 
-def _frames(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
-    """Time in ns, link layer and bytes of each packet of a file."""
-    magic = file.read(4)
-    if magic in _CLASSIC:
-        order, unit = _CLASSIC[magic]
-        link = unpack_from(order + "16xI", file.read(20))[0] & 0xFFFF
-        head = Struct(order + "IIII")
-        while begin := file.read(head.size):
-            seconds, fraction, kept, _ = head.unpack(begin)
-            yield seconds * 10**9 + fraction * unit, link, _exactly(file, kept)
-        return
-    order, links = "<", list[tuple[int, int]]()
-    while magic:
-        if unpack_from("<I", magic)[0] == _SECTION:
-            length = file.read(4)
-            order = "<" if (start := file.read(4)) == b"\x4d\x3c\x2b\x1a" else ">"
-            if unpack_from(order + "I", start)[0] != 0x1A2B3C4D:
-                raise ValueError(start)
-            _exactly(file, unpack_from(order + "I", length)[0] - 12)
-            links = []
-        else:
-            kind = unpack_from(order + "I", magic)[0]
-            block = _exactly(file, unpack_from(order + "I", file.read(4))[0] - 8)
-            if kind == _INTERFACE:
-                links.append((unpack_from(order + "H", block)[0], _ticks(order, block)))
-            elif kind == _PACKET:
-                interface, high, low, kept = unpack_from(order + "IIII", block)
-                link, ticks = links[interface]
-                yield ((high << 32) + low) * 10**9 // ticks, link, block[20 : 20 + kept]
-        magic = file.read(4)
-
-
-def _exactly(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size) if 0 <= size <= _LARGEST else b""
-    if len(data) != size:
-        raise ValueError(size)
-    return data
-
-
-def _ticks(order: str, block: bytes) -> int:
-    """Units of time in a second, by the option if_tsresol of an interface."""
-    at = 8
-    while at + 4 <= len(block) - 4:
-        code, length = unpack_from(order + "HH", block, at)
-        if code == 9:
-            power = block[at + 4]
-            return int(2 ** (power & 0x7F) if power & 0x80 else 10**power)
-        if code == 0:
-            break
-        at += 4 + (length + 3) // 4 * 4
-    return 10**6
-
-
-_RAW = (12, 14, 101, 228, 229)
-_ETHERNET, _COOKED, _COOKED_2, _LOOPBACK = 1, 113, 276, (0, 108)
-"""Link layers by their numbers of tcpdump.org."""
-
-
-def _network(link: int, frame: bytes) -> bytes:
-    """The IP packet of a frame; empty if it holds none."""
-    if link in _RAW:
-        return frame
-    if link in _LOOPBACK:
-        return frame[4:]
-    if link == _COOKED_2:
-        return frame[20:] if frame[:2] in (b"\x08\x00", b"\x86\xdd") else b""
-    if link not in (_ETHERNET, _COOKED):
-        raise ValueError(link)
-    at = 12 if link == _ETHERNET else 14
-    while frame[at : at + 2] in (b"\x81\x00", b"\x88\xa8"):
-        at += 4
-    return frame[at + 2 :] if frame[at : at + 2] in (b"\x08\x00", b"\x86\xdd") else b""
-
-
-def _datagram(time: int, packet: bytes) -> _Datagram | None:
-    """The UDP packet that an IP packet is, if it is one and whole."""
-    if len(packet) < 28:
-        return None
-    if packet[0] >> 4 == 4:
-        head, ends, code = (packet[0] & 15) * 4, packet[12:20], packet[1] & 3
-        size, number, fragment = unpack_from(">HHH", packet, 2)
-        is_udp, number = packet[9] == 17 and not fragment & 0x3FFF, packet[4:6]
-    else:
-        head, ends, code = 40, packet[8:40], packet[1] >> 4 & 3
-        size, is_udp, number = unpack_from(">H", packet, 4)[0] + 40, packet[6:7] == b"\x11", b""
-    if not is_udp or len(packet) < head + 8:
-        return None
-    length = unpack_from(">H", packet, head + 4)[0]
-    datagram = packet[head : head + min(length, 8 + _PAYLOAD)]  # a short frame is padded
-    key = number + datagram[4:6] + datagram[8:]
-    return _Datagram(time, size, code, ends, datagram[:4], key)
+_MAPPED = bytes(10) + b"\xff\xff"
+"""An IPv4 address as one of IPv6 begins so."""
