@@ -18,12 +18,14 @@ from bluewater.lab.attacks import Runs
 from bluewater.lab.making import Maker
 from bluewater.results.stats import estimate
 from bluewater.study.execution.execute import HERE
+from bluewater.study.search.attack import group
+from bluewater.units import bits_per_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bluewater.lab.attacks import Attack, Measured
-    from bluewater.study.search.attack import Moves
+    from bluewater.study.search.attack import Moves, Threat
 
 MEASURED = Path(__file__).parents[1] / "docs/measured"
 DEFENCES = ("fq-codel", "cake", "sfb")
@@ -43,17 +45,16 @@ def lost(measured: Measured) -> str:
     return percent(run.damage for run in measured.runs)
 
 
-def words(moves: Moves, bits: float) -> str:
+def words(moves: Moves, threat: Threat) -> str:
     """What an attacker does, in few words."""
-    flows = "one flow" if moves.identities == 1 else f"{moves.identities} flows"
+    made = group(moves, threat)
+    flows = "one flow" if made["flows"] == 1 else f"{made['flows']} flows"
     if moves.turns > 1:
-        flows += f" in {moves.turns} turns"
-    rate = moves.load * bits / 1e6
+        flows += f", {moves.turns} times others"
+    rate = made["flows"] * bits_per_second(made["rate"]) / 1e6
+    when = f", together {rate:.1f} Mb/s"
     if moves.period:
-        rate *= moves.period / moves.burst
         when = f", {1000 * moves.burst:.0f} ms at {rate:.1f} Mb/s every {moves.period:.2f} s"
-    else:
-        when = f", together {rate:.1f} Mb/s"
     packets = f"; {moves.packet}-byte packets" if moves.packet < PACKET else ""
     dscp = f"; {moves.dscp.upper()}" if moves.dscp else ""
     return flows + when + packets + ("; ECN-capable" if moves.ecn else "") + dscp
@@ -62,7 +63,7 @@ def words(moves: Moves, bits: float) -> str:
 def found(made: Attack) -> str:
     """A row of what was found."""
     assert made.found.moves is not None
-    attack = words(made.found.moves, made.threat.bits)
+    attack = words(made.found.moves, made.threat)
     rate = 100 * made.found.mean("load").mean
     constant = 100 * made.beside[1].mean("damage").mean
     return f"| `{made.aqm}` | {attack} | {rate:.1f} | {lost(made.found)} | {constant:.0f} |\n"
