@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
-use aqm::fair::htb::{Htb, TreeError};
+use aqm::fair::htb::{Htb, Sorting, TreeError};
 use aqm::tuned::Settings;
 use aqm::units::Size;
 use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Rng};
@@ -102,6 +102,10 @@ pub(crate) fn expand_queues(
     let mut queues = Vec::new();
     for (i, mut queue) in specs.into_iter().enumerate() {
         let key = |field: &str| format!("queue[{i}].{field}");
+        if let Some(n) = queue.class.iter().position(|class| !class.address.is_empty()) {
+            let only = Complaint::wrong(key(&format!("class[{n}].address")), "only in the gateway");
+            return Err(only.hint("host and peer are the numbers of hosts in [[traffic]]"));
+        }
         queue.check(i)?;
         for link in topology.find_links(queue.link.as_deref(), &key("link"))? {
             if std::mem::replace(&mut managed[link], true) {
@@ -194,6 +198,25 @@ impl QueueSpec {
         expand(&self.class, |n, key| format!("queue[{i}].class[{n}].{key}"))
     }
 
+    /// A queue and nothing else.
+    pub(crate) fn new(aqm: &str, buffer: Text<Size>, params: BTreeMap<String, Parameter>) -> Self {
+        Self {
+            link: None,
+            aqm: aqm.into(),
+            code: None,
+            buffer,
+            params,
+            prefilter: None,
+            prefilter_params: BTreeMap::new(),
+            wash: false,
+            translated: None,
+            shaper: BTreeMap::new(),
+            class: Vec::new(),
+            told_rate: false,
+            change: Vec::new(),
+        }
+    }
+
     /// An entry of its classes, as a queue.
     fn of_class(&self, entry: usize) -> Self {
         let class = &self.class[entry];
@@ -201,18 +224,11 @@ impl QueueSpec {
             Some(aqm) => (aqm.clone(), class.params.clone()),
             None => (self.aqm.clone(), self.params.clone()),
         };
-        Self {
-            aqm,
-            params,
-            class: Vec::new(),
-            prefilter: None,
-            shaper: BTreeMap::new(),
-            ..self.clone()
-        }
+        Self { code: self.code.clone(), ..Self::new(&aqm, self.buffer, params) }
     }
 
     /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
-    fn check(&mut self, i: usize) -> Result<(), Complaint> {
+    pub(crate) fn check(&mut self, i: usize) -> Result<(), Complaint> {
         if !self.class.is_empty() {
             self.classes(i)?;
         }
@@ -311,8 +327,11 @@ impl QueueSpec {
         sending: &Sending,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let mut queue =
-            if self.class.is_empty() { self.alone(i, env, rng)? } else { self.tree(i, env, rng)? };
+        let mut queue = if self.class.is_empty() {
+            self.alone(i, env, rng)?
+        } else {
+            self.tree(i, None, env, rng)?
+        };
         if !self.change.is_empty() {
             queue = queue.tuned(&self.aqm, env, self.changes()).map_err(|(n, e)| {
                 let key = format!("queue[{i}].change[{n}].");
@@ -353,10 +372,12 @@ impl QueueSpec {
         }
     }
 
-    /// A tree of classes, each of whose leaves has such a queue.
-    fn tree<P: Carried>(
+    /// A tree of classes, each of whose leaves has such a queue; packets are sorted by the rules of the
+    /// classes if nothing else is wanted.
+    pub(crate) fn tree<P: Carried>(
         &self,
         i: usize,
+        sorting: Option<Sorting<'_>>,
         env: &Env,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
@@ -373,7 +394,8 @@ impl QueueSpec {
             })
         };
         let wrong = |e: TreeError| Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed);
-        Htb::new(&classes, &rules, env, wrong, queue).map(AnyQdisc::tree)
+        let sorting = sorting.unwrap_or(Sorting::Rules(&rules));
+        Htb::new(&classes, sorting, env, wrong, queue).map(AnyQdisc::tree)
     }
 
     /// How many parameters are not at their defaults, with those of a filter.

@@ -434,6 +434,12 @@ fn a_queue_may_have_a_tree_of_classes() {
         ("rtt = \"50ms\"", "rt = \"50ms\"", "queue[0].class[2].params.rt", "did you mean `rtt`?"),
         ("ceil = \"5mbit\"", "prio = 8", "queue[0].class[1].prio", "0 … 7"),
         ("ceil = \"5mbit\"", "burst = \"2p\"", "queue[0].class[1].burst", "bytes"),
+        (
+            "ceil = \"5mbit\"",
+            "address = [\"::\"]",
+            "queue[0].class[1].address",
+            "only in the gateway",
+        ),
     ] {
         let e = with("w_q = 0.02 }", &CLASSES.replacen(old, new, 1));
         assert_eq!(e.key, key, "{e}");
