@@ -63,6 +63,20 @@ impl Counters {
         meta
     }
 
+    /// What happened since `earlier`, past values of the same counters.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let each = |now: [Tally; Cause::COUNT], then: [Tally; Cause::COUNT]| {
+            core::array::from_fn(|cause| now[cause].since(then[cause]))
+        };
+        Self {
+            arrived: self.arrived.since(earlier.arrived),
+            departed: self.departed.since(earlier.departed),
+            dropped: each(self.dropped, earlier.dropped),
+            marked: each(self.marked, earlier.marked),
+        }
+    }
+
     fn sum(by_cause: &[Tally]) -> Tally {
         by_cause.iter().fold(Tally::default(), |all, &one| all + one)
     }

@@ -192,10 +192,12 @@ pub(crate) fn some_of(names: &[&str]) -> String {
     }
 }
 
-/// The classes of a tree as they are built: each, and the entry of the file that it comes from; and the rules.
+/// The classes of a tree as they are built: each, the entry of the file that it comes from, and its name; and the
+/// rules.
 pub(crate) struct Classes {
     pub(crate) classes: Vec<Class>,
     pub(crate) entries: Vec<usize>,
+    pub(crate) names: Vec<String>,
     pub(crate) rules: Vec<(Rule, usize)>,
 }
 
@@ -207,7 +209,8 @@ pub(crate) fn expand(
     specs: &[ClassSpec],
     within: impl Fn(usize, &str) -> String,
 ) -> Result<Classes, Complaint> {
-    let (mut classes, mut entries, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut classes, mut entries) = (Vec::new(), Vec::new());
+    let (mut names, mut rules) = (Vec::new(), Vec::new());
     let mut first = Vec::new();
     let parents: HashSet<_> = specs.iter().filter_map(|spec| spec.parent.as_deref()).collect();
     let mut known: HashMap<&str, usize> = HashMap::new();
@@ -289,7 +292,7 @@ pub(crate) fn expand(
         }
         first.push(classes.len());
         let of_each = match spec.each {
-            None => vec![rule],
+            None => vec![(spec.name.clone(), rule)],
             Some(each) => {
                 let (key, range) = match each {
                     Each::Host => ("host", rule.host.clone()),
@@ -301,19 +304,23 @@ pub(crate) fn expand(
                         format!("needed by each = \"{key}\""),
                     ));
                 };
-                let one = |number| match each {
-                    Each::Host => Rule { host: Some(number..=number), ..rule.clone() },
-                    Each::Peer => Rule { peer: Some(number..=number), ..rule.clone() },
+                let one = |number| {
+                    let rule = match each {
+                        Each::Host => Rule { host: Some(number..=number), ..rule.clone() },
+                        Each::Peer => Rule { peer: Some(number..=number), ..rule.clone() },
+                    };
+                    (format!("{}[{number}]", spec.name), rule)
                 };
                 range.map(one).collect()
             }
         };
-        for rule in of_each {
+        for (name, rule) in of_each {
             if ruled {
                 rules.push((rule, classes.len()));
             }
             classes.push(class.clone());
             entries.push(n);
+            names.push(name);
         }
     }
     if classes.len() > MOST {
@@ -322,5 +329,5 @@ pub(crate) fn expand(
             format!("{MOST} classes at most, not {}", classes.len()),
         ));
     }
-    Ok(Classes { classes, entries, rules })
+    Ok(Classes { classes, entries, names, rules })
 }

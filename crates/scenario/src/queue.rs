@@ -217,6 +217,11 @@ impl QueueSpec {
         }
     }
 
+    /// The names of the classes of its tree; one of many has its number behind the name, as in `circuit[7]`.
+    pub fn class_names(&self) -> Vec<String> {
+        self.classes(0).map(|classes| classes.names).unwrap_or_default()
+    }
+
     /// An entry of its classes, as a queue.
     fn of_class(&self, entry: usize) -> Self {
         let class = &self.class[entry];
@@ -381,7 +386,7 @@ impl QueueSpec {
         env: &Env,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let Classes { classes, entries, rules } = self.classes(i)?;
+        let Classes { classes, entries, rules, .. } = self.classes(i)?;
         let key = |class: usize| format!("queue[{i}].class[{}].", entries[class]);
         let queue = |class: usize, env: &Env| {
             let leaf = self.of_class(entries[class]);

@@ -116,6 +116,12 @@ impl TreeSpec {
         root.ceil.unwrap_or(root.rate).0
     }
 
+    /// The most that the default gets.
+    pub fn default_ceil(&self) -> Rate {
+        let default = self.class.iter().find(|class| class.name == self.default);
+        default.map_or_else(|| self.ceil(), |class| class.ceil.unwrap_or(class.rate).0)
+    }
+
     /// Which class has which addresses.
     ///
     /// # Errors

@@ -99,3 +99,82 @@ impl Link {
         Some(classes.tree.class.iter().zip(counts).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use aqm::{Duration, Limit};
+
+    use super::*;
+    use crate::frame::Layer;
+    use crate::link::Spec;
+
+    /// Anna has 10.0.0.0/24 all of IPv6 that begins with 0x20, and the addresses that stand for nothing.
+    fn link(down: bool, layer: Layer) -> Link {
+        let tree = r#"default = "rest"
+            class = [
+                { name = "line", rate = "8mbit" },
+                { name = "anna", parent = "line", rate = "1mbit", address = ["10.0.0.0/24", "2000::/8", "::/120"] },
+                { name = "rest", parent = "line", rate = "1mbit" },
+            ]"#;
+        let tree = TreeSpec::from_toml(tree, "x").unwrap();
+        let limit = Limit::packets(1000).unwrap();
+        let spec = Spec::new(Rate::from_mbit(10), Duration::ZERO, limit, "droptail");
+        let classes = Some(Arc::new(Classes::new(tree, down).unwrap()));
+        Link::new(&Spec { classes, ..spec }, layer, 1500).unwrap()
+    }
+
+    fn came(link: &Link) -> [u64; 2] {
+        let counts = link.classes().unwrap();
+        [1, 2].map(|class: usize| counts[class].1.counters.arrived.packets)
+    }
+
+    fn v4(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
+        let mut packet = vec![0; 40];
+        (packet[0], packet[3], packet[9]) = (0x45, 40, 17);
+        packet[12..16].copy_from_slice(&source);
+        packet[16..20].copy_from_slice(&destination);
+        packet
+    }
+
+    #[test]
+    fn the_customer_is_who_is_on_the_lan() {
+        let (anna, other) = ([10, 0, 0, 7], [192, 0, 2, 1]);
+        let mut six = vec![0; 48];
+        (six[0], six[6], six[24]) = (0x60, 17, 0x20);
+        six[8] = 0xfd;
+        for (down, expected) in [(false, [1, 2]), (true, [2, 1])] {
+            let mut link = link(down, Layer::Ip);
+            for packet in [v4(anna, other), v4(other, anna), six.clone()] {
+                link.arrive(0, &packet).unwrap();
+            }
+            assert_eq!(came(&link), expected, "down: {down}");
+        }
+    }
+
+    /// Whatever is no sound IP packet is the default's, whoever has the addresses that it might be taken for.
+    #[test]
+    fn what_has_no_address_is_the_default_s() {
+        let good = v4([10, 0, 0, 7], [192, 0, 2, 1]);
+        let mut link_of_ip = link(false, Layer::Ip);
+        let mut bad = 0;
+        for length in 1..20 {
+            link_of_ip.arrive(0, &good[..length]).unwrap();
+            bad += 1;
+        }
+        for first in [0x00, 0x44, 0x4f, 0x50, 0x60, 0xff] {
+            let mut packet = good.clone();
+            packet[0] = first;
+            link_of_ip.arrive(0, &packet).unwrap();
+            bad += 1;
+        }
+        assert_eq!(came(&link_of_ip), [0, bad]);
+        let mut link_of_frames = link(false, Layer::Ethernet);
+        for kind in [[0x08, 0x06], [0x88, 0xcc], [0x08, 0x00], [0x86, 0xdd]] {
+            let frame = [&[2; 12][..], &kind, &[0; 28]].concat();
+            link_of_frames.arrive(0, &frame).unwrap();
+        }
+        assert_eq!(came(&link_of_frames), [0, 4]);
+    }
+}

@@ -418,6 +418,7 @@ fn a_queue_may_have_a_tree_of_classes() {
     let parents: Vec<_> = tree.classes.iter().map(|class| class.parent).collect();
     assert_eq!(parents, [None, Some(0), Some(0), Some(0), Some(0), Some(0)]);
     assert_eq!(tree.entries, [0, 1, 1, 1, 1, 2]);
+    assert_eq!((&tree.names[1][..], &tree.names[4][..]), ("circuit[0]", "circuit[3]"));
     let last = tree.rules.last().unwrap();
     assert_eq!((tree.rules.len(), last.1, last.0.dscp.clone()), (5, 5, Some(8..=8)));
     for (old, new, key, part) in [

@@ -81,6 +81,15 @@ pub struct ClassCount {
     pub borrowed: Tally,
 }
 
+impl ClassCount {
+    /// What happened since `earlier`, a past value of the same class; what waits is what waits now.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let counters = self.counters.since(earlier.counters);
+        Self { counters, borrowed: self.borrowed.since(earlier.borrowed), ..self }
+    }
+}
+
 /// A leaf: which class it is, and its queue.
 #[derive(Clone, Debug)]
 struct Leaf<Q> {

@@ -23,6 +23,7 @@ fn tables_are_as_declared() {
     let text = "duration = \"2s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
                 delay = \"5ms\"\njitter = \"1ms\"\n\
                 [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
+                class = [{ name = \"all\", rate = \"9mbit\" }]\n\
                 [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
                 from = [\"a\"]\nto = [\"b\"]\n\
                 [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
