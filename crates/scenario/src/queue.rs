@@ -6,7 +6,9 @@ use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonic
 use aqm::fair::htb::{Htb, Sorting, TreeError};
 use aqm::tuned::Settings;
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Rng};
+use aqm::{
+    About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Qdisc as _, Rng,
+};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -388,15 +390,28 @@ impl QueueSpec {
     ) -> Result<AnyQdisc<P>, Complaint> {
         let Classes { classes, entries, rules, .. } = self.classes(i)?;
         let key = |class: usize| format!("queue[{i}].class[{}].", entries[class]);
+        let mut bytes = 0u64;
         let queue = |class: usize, env: &Env| {
             let leaf = self.of_class(entries[class]);
-            leaf.alone(i, env, rng).map_err(|c| {
+            let queue: AnyQdisc<P> = leaf.alone(i, env, rng).map_err(|c| {
                 if self.class[entries[class]].aqm.is_some() {
                     renamed(c, i, &key(class))
                 } else {
                     c
                 }
-            })
+            })?;
+            let state = queue.state();
+            let flows = state.flows.saturating_mul(state.per_flow);
+            bytes = bytes.saturating_add(state.queue).saturating_add(flows);
+            if bytes > MOST_OF_CLASSES {
+                let problem = format!(
+                    "the disciplines of classes need more than {} GB",
+                    MOST_OF_CLASSES >> 30
+                );
+                let hint = "fewer classes, or disciplines with fewer queues";
+                return Err(Complaint::wrong(format!("queue[{i}].class"), problem).hint(hint));
+            }
+            Ok(queue)
         };
         let wrong = |e: TreeError| Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed);
         let sorting = sorting.unwrap_or(Sorting::Rules(&rules));
@@ -464,6 +479,9 @@ impl QueueSpec {
         })
     }
 }
+
+/// The most that the disciplines of a tree's leaves may remember, bytes.
+const MOST_OF_CLASSES: u64 = 4 << 30;
 
 /// A complaint about queue `i`, about a class of it.
 fn renamed(complaint: Complaint, i: usize, class: &str) -> Complaint {

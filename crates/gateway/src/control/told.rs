@@ -96,7 +96,7 @@ fn counts(text: &mut String, queue: &Value) {
     classes(text, queue);
 }
 
-/// A line for each class that is told of, the one that sent most first.
+/// A line for each class of the answer, the one that sent most first.
 fn classes(text: &mut String, queue: &Value) {
     let of = |name: &str, key: &str| queue["classes"][key][name].as_u64().unwrap_or_default();
     let names = queue["classes"]["departures"].as_object().into_iter().flatten();

@@ -3,7 +3,7 @@
 use aqm::fair::htb::ClassCount;
 use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
 use scenario::classes::ClassSpec;
-use scenario::error::Complaint;
+use scenario::error::{Complaint, ScenarioError};
 use scenario::tree::{Addresses, TreeSpec};
 
 use super::{Link, SpecError};
@@ -34,7 +34,7 @@ impl Classes {
         Ok(Self { addresses: tree.addresses()?, tree, down })
     }
 
-    /// The class of a packet. What is no IP packet, or a broken one, has no flow and is the default's.
+    /// The class of a packet. A frame without a sound IP header has no flow, and is the default's.
     #[inline]
     pub(super) fn class(&self, flow: &Flow) -> u16 {
         if *flow == Flow::default() {
@@ -50,11 +50,12 @@ impl Classes {
         env: &Env,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, SpecError> {
-        // What is wrong with the discipline of the options is told as without classes.
+        // A mistake in the options has the same message as without classes.
         let given: Vec<_> = params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         AnyQdisc::<()>::build(aqm, &given, env, &mut rng.clone()).map_err(SpecError::Queue)?;
-        self.tree.build(aqm, params, env, rng).map_err(|Complaint { key, allowed, .. }| {
-            SpecError::Classes(format!("{key}: allowed: {allowed}"), "in the file of --classes")
+        self.tree.build(aqm, params, env, rng).map_err(|complaint| {
+            let told = ScenarioError::from_complaint(complaint, "", "--classes");
+            SpecError::Classes(told.to_string(), "")
         })
     }
 
@@ -153,7 +154,37 @@ mod tests {
         }
     }
 
-    /// Whatever is no sound IP packet is the default's, whoever has the addresses that it might be taken for.
+    /// The file of `docs/last-mile.md`. For ten seconds each customer is sent more than the line carries: Anna and
+    /// Bela borrow what Cem, whose ceil is his rate, and the others leave.
+    #[test]
+    fn customers_share_the_line_as_their_classes_say() {
+        let page = include_str!("../../../../docs/last-mile.md");
+        let (_, file) = page.split_once("title=\"customers.toml\"\n").unwrap();
+        let tree = TreeSpec::from_toml(file.split_once("```").unwrap().0, "x").unwrap();
+        let limit = Limit::packets(1000).unwrap();
+        let spec = Spec::new(Rate::from_mbit(1000), Duration::ZERO, limit, "fq-codel");
+        let classes = Some(Arc::new(Classes::new(tree, false).unwrap()));
+        let mut link = Link::new(&Spec { classes, ..spec }, Layer::Ip, 1500).unwrap();
+        let mut packet = [v4([192, 0, 2, 0], [198, 51, 100, 1]), vec![0; 960]].concat();
+        packet[2..4].copy_from_slice(&1000u16.to_be_bytes());
+        for n in 0..400_000 {
+            let now = n * 25_000;
+            packet[15] = 1 + (n % 3) as u8;
+            link.deliver(now, |_| ());
+            link.arrive(now, &packet).unwrap();
+        }
+        let counts = link.classes().unwrap();
+        let mbit = |class: usize| counts[class].1.counters.departed.bytes as f64 * 8.0 / 10e6;
+        let rates = [0, 1, 2, 3, 4].map(mbit);
+        for (rate, expected) in rates.into_iter().zip([100.0, 40.0, 40.0, 20.0, 0.0]) {
+            assert!((rate - expected).abs() < 0.1, "{rates:?}");
+        }
+        let borrowed = |class: usize| counts[class].1.borrowed.bytes as f64 * 8.0 / 10e6;
+        assert!((borrowed(1) - 20.0).abs() < 0.1 && borrowed(3) == 0.0, "{}", borrowed(1));
+        assert!(link.check());
+    }
+
+    /// A frame without a sound IP header is the default's, whoever has the addresses that seem to be in it.
     #[test]
     fn what_has_no_address_is_the_default_s() {
         let good = v4([10, 0, 0, 7], [192, 0, 2, 1]);
