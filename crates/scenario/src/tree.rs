@@ -1,6 +1,6 @@
 //! A tree of classes in a file of its own, for real packets: their addresses name their classes.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use aqm::fair::htb::Sorting;
 use aqm::units::Size;
@@ -99,9 +99,9 @@ impl TreeSpec {
 
     /// The classes that have no others below them.
     pub fn leaves(&self) -> impl Iterator<Item = &ClassSpec> {
-        let parents: BTreeMap<&str, ()> =
-            self.class.iter().filter_map(|class| Some((class.parent.as_deref()?, ()))).collect();
-        self.class.iter().filter(move |class| !parents.contains_key(class.name.as_str()))
+        let parents: BTreeSet<&str> =
+            self.class.iter().filter_map(|class| class.parent.as_deref()).collect();
+        self.class.iter().filter(move |class| !parents.contains(class.name.as_str()))
     }
 
     /// Whether a leaf's queue, which without an algorithm of its own has `aqm`, asks for codepoints and hosts.
@@ -190,26 +190,19 @@ impl Addresses {
             _ => ranges.push((start, class)),
         };
         let mut around: Vec<(u128, u16)> = Vec::new();
-        let mut close = |around: &mut Vec<(u128, u16)>, before: Option<u128>| {
+        for next in prefixes.iter().map(Some).chain([None]) {
             while let Some(&(last, _)) = around.last()
-                && before.is_none_or(|first| last < first)
+                && next.is_none_or(|(prefix, _)| last < prefix.first)
             {
                 around.pop();
                 let outer = around.last().map_or(default, |outer| outer.1);
-                if let Some(next) = last.checked_add(1) {
-                    from(next, outer);
-                }
+                last.checked_add(1).into_iter().for_each(|start| from(start, outer));
             }
-            if let (Some(first), Some(&(_, class))) = (before, around.last()) {
-                from(first, class);
+            if let Some(&(prefix, class)) = next {
+                from(prefix.first, class);
+                around.push((prefix.last, class));
             }
-        };
-        for &(prefix, class) in prefixes {
-            close(&mut around, Some(prefix.first));
-            around.push((prefix.last, class));
-            close(&mut around, Some(prefix.first));
         }
-        close(&mut around, None);
         let (starts, classes): (Vec<_>, Vec<_>) = ranges.into_iter().unzip();
         Self { starts: starts.into(), classes: classes.into(), default }
     }
