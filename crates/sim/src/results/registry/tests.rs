@@ -88,7 +88,7 @@ fn drops_stand_at_their_cause() {
 fn classes_add_up() {
     let text = "duration = \"4s\"\nwarmup = \"2s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
                 rate = \"20mbit\"\ndelay = \"5ms\"\n\
-                [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
+                [[queue]]\nlink = \"a->b\"\naqm = \"droptail\"\nbuffer = \"50p\"\n\
                 [[queue.class]]\nname = \"all\"\nrate = \"9mbit\"\n\
                 [[queue.class]]\nname = \"each\"\nparent = \"all\"\nrate = \"1mbit\"\n\
                 ceil = \"9mbit\"\npeer = \"0..1\"\neach = \"peer\"\n\
