@@ -64,9 +64,10 @@ fn customers_get_their_rates_and_borrow() {
         assert_eq!(borrowed, 0.0, "her ceil is her rate");
         assert!(1e6 * seconds < anna && anna + bela <= most(6e6), "{plane}: {anna}, {bela}");
         let (alone, borrowed, most, seconds) = between(1, "anna");
-        assert!((3e6 * seconds..=most(6e6)).contains(&alone), "{plane}: {alone} of {}", most(6e6));
+        // Bela's sockets still send what was written to them.
+        let rest = between(1, "bela").0;
+        assert!(3e6 * seconds < alone && alone + rest <= most(6e6), "{plane}: {alone}, {rest}");
         assert!(borrowed > 100.0, "{borrowed}");
-        assert!(between(1, "bela").0 < 1e6, "no more than the rest of what she had");
         let (stranger, _, most, seconds) = between(2, "rest");
         assert!((25e4 * seconds..=most(5e5)).contains(&stranger), "{plane}: {stranger}");
 
