@@ -5,7 +5,7 @@
 
 use aqm::fair::Fair;
 use aqm::fair::flow_queue::{FlowQueue, FlowQueueConfig};
-use aqm::fair::htb::{Class, Htb, Rule, TreeError};
+use aqm::fair::htb::{Class, Htb, Rule, Sorting, TreeError};
 use aqm::policy::codel::Codel;
 use aqm::{
     Cx, Discipline as _, Duration, Env, FlowKey, Instant, Label, Limit, Meta, Qdisc as _, Rate, Rng,
@@ -71,7 +71,7 @@ fn tree(circuits: u16) -> Result<Htb<Leaf>, TreeError> {
     let mut rng = Rng::new(1, 0);
     Htb::new(
         &classes,
-        &rules,
+        Sorting::Rules(&rules),
         &env,
         |e| e,
         |_, env| {

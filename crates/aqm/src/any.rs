@@ -293,6 +293,18 @@ macro_rules! any_qdisc {
                 }
             }
 
+            /// The tree of classes in this one ([`AnyQdisc::tree`]).
+            pub fn as_tree(&self) -> Option<&Htb<Self>> {
+                match self {
+                    Self::Tree(tree) => Some(tree),
+                    $(Self::$behind(queue) => queue.behind().as_tree(),)*
+                    Self::Told(queue) => queue.behind().as_tree(),
+                    Self::Gated(queue) => queue.behind().as_tree(),
+                    Self::Shaped(queue) => queue.behind().as_tree(),
+                    _ => None,
+                }
+            }
+
             /// This queue, which must be empty, behind the filter `name`.
             ///
             /// # Errors

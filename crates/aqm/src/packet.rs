@@ -69,6 +69,23 @@ impl FlowKey {
         let hosts = Label::HOSTS as u64;
         Label { dscp: dscp as u8, host: (host % hosts) as u16, peer: (peer % hosts) as u16 }
     }
+
+    /// As many classes of a tree can be told apart.
+    pub const CLASSES: u16 = 1 << 15;
+    const CLASS_AT: u32 = 17;
+
+    /// The key of a flow in a class, whose number takes the place of the upper 15 of the flow's 32 bits;
+    /// what is out of range is cut off.
+    #[must_use]
+    pub const fn in_class(self, class: u16) -> Self {
+        let field = (Self::CLASSES as u64 - 1) << Self::CLASS_AT;
+        Self(self.0 & !field | (class as u64) << Self::CLASS_AT & field)
+    }
+
+    /// The class of a key that was made with one.
+    pub const fn class(self) -> u16 {
+        (self.0 >> Self::CLASS_AT) as u16 % Self::CLASSES
+    }
 }
 
 /// What a segment of TCP acknowledges, as far as a filter of acknowledgements has to know.
@@ -168,6 +185,10 @@ mod tests {
             assert_eq!((key.label(), key.0 as u32), (label, u32::MAX));
         }
         assert_eq!(FlowKey(7).label(), Label::default());
+        for class in [0, 1, FlowKey::CLASSES - 1] {
+            let key = FlowKey::labelled(u32::MAX, last).in_class(class);
+            assert_eq!((key.label(), key.class(), key.0 as u32 & 0x1ffff), (last, class, 0x1ffff));
+        }
         assert_eq!(Label::FIELDS.iter().sum::<u64>(), FlowKey::labelled(0, last).0);
     }
 }

@@ -1,5 +1,7 @@
 //! What owns packets, and the accounting that every owner shares.
 
+use core::ops::Add;
+
 use crate::context::{Backlog, Cause, Cx, Env, State, Tally};
 use crate::packet::{Ecn, Meta};
 use crate::param::{ConfigError, Params};
@@ -61,8 +63,38 @@ impl Counters {
         meta
     }
 
+    /// What happened since `earlier`, past values of the same counters.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let each = |now: [Tally; Cause::COUNT], then: [Tally; Cause::COUNT]| {
+            core::array::from_fn(|cause| now[cause].since(then[cause]))
+        };
+        Self {
+            arrived: self.arrived.since(earlier.arrived),
+            departed: self.departed.since(earlier.departed),
+            dropped: each(self.dropped, earlier.dropped),
+            marked: each(self.marked, earlier.marked),
+        }
+    }
+
     fn sum(by_cause: &[Tally]) -> Tally {
         by_cause.iter().fold(Tally::default(), |all, &one| all + one)
+    }
+}
+
+/// What happened at two queues together.
+impl Add for Counters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        let each = |a: [Tally; Cause::COUNT], b: [Tally; Cause::COUNT]| {
+            core::array::from_fn(|cause| a[cause] + b[cause])
+        };
+        Self {
+            arrived: self.arrived + other.arrived,
+            departed: self.departed + other.departed,
+            dropped: each(self.dropped, other.dropped),
+            marked: each(self.marked, other.marked),
+        }
     }
 }
 

@@ -84,6 +84,11 @@ pub struct Shaped<Q, P> {
 }
 
 impl<Q, P> Shaped<Q, P> {
+    /// The queue behind, as it is.
+    pub fn behind(&self) -> &Q {
+        &self.queue
+    }
+
     /// The queue behind.
     pub fn behind_mut(&mut self) -> &mut Q {
         &mut self.queue

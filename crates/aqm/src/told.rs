@@ -33,6 +33,11 @@ pub struct Told<Q> {
 }
 
 impl<Q> Told<Q> {
+    /// The queue behind, as it is.
+    pub fn behind(&self) -> &Q {
+        &self.queue
+    }
+
     /// The queue behind.
     pub fn behind_mut(&mut self) -> &mut Q {
         &mut self.queue

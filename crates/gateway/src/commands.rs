@@ -126,7 +126,11 @@ pub(crate) enum Task {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Ctl {
     /// Its settings, counts and signals: a line of JSON, or at a terminal some for people.
-    Show,
+    Show {
+        /// Counts of all classes, not only of the ten that sent most.
+        #[arg(long)]
+        classes: bool,
+    },
     /// Print the options that its links have now, as a file for `run --config`.
     Save,
     /// Have a new process of the installed program take over, while packets flow.

@@ -99,7 +99,8 @@ fn run(task: Task) -> Result<ExitCode, Trouble> {
             }
             let saves = matches!(what, Ctl::Save);
             let request = match what {
-                Ctl::Show | Ctl::Save | Ctl::Upgrade => Request::Show {},
+                Ctl::Show { classes } => Request::Show { classes },
+                Ctl::Save | Ctl::Upgrade => Request::Show { classes: false },
                 Ctl::Set(change) => Request::Set(change),
             };
             let answer = control::ask(&name, user, &request)?;

@@ -14,13 +14,14 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
-use scenario::error::{meant, meant_choice, meant_parameter};
+use scenario::error::{ScenarioError, meant, meant_choice, meant_parameter};
+use scenario::tree::TreeSpec;
 use scenario::varies::Probability;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::direction::DIRECTIONS;
-use crate::link::{Bucket, Spec, SpecError};
+use crate::link::{Bucket, Classes, Spec, SpecError};
 use crate::text::{OrNone, pair, pairs, quantity, some, text, text_of, way, whole};
 use crate::trouble::Trouble;
 
@@ -50,6 +51,10 @@ struct Way {
     /// A parameter of the queue discipline: NAME=VALUE; again for more.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
+    /// A tree of classes, each with a rate and a queue of the discipline: a file of TOML, in which customers are
+    /// known by their addresses on the LAN.
+    #[arg(long, value_name = "FILE")]
+    classes: Option<PathBuf>,
     /// Typical packet in bytes, for disciplines that count in packets but were given bytes.
     #[arg(long, default_value_t = 1000, value_parser = whole(MEAN_PACKETS))]
     mean_packet: u32,
@@ -195,12 +200,13 @@ impl LinkOptions {
     pub fn specs(&self) -> Result<[Spec; 2], Trouble> {
         let [up, down] = &self.0;
         let seed = up.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-        Ok([up.spec(down.delay, seed)?, down.spec(up.delay, seed.wrapping_add(1))?])
+        let (other, back) = (seed.wrapping_add(1), [down.delay, up.delay]);
+        Ok([up.spec(false, back[0], seed)?, down.spec(true, back[1], other)?])
     }
 
     /// The files that it names.
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.iter().flat_map(|way| [&way.rate_trace, &way.delay_trace, &way.loss_trace]).flatten()
+        self.0.iter().flat_map(Way::inputs).flatten()
     }
 }
 
@@ -244,8 +250,13 @@ impl Way {
         Ok(Self { alone, ..Self::from_arg_matches(&matches)? })
     }
 
-    /// The link of this way; `back` is the delay of the other one.
-    fn spec(&self, back: Duration, seed: u64) -> Result<Spec, Trouble> {
+    /// The files that it may name.
+    fn inputs(&self) -> [&Option<PathBuf>; 4] {
+        [&self.classes, &self.rate_trace, &self.delay_trace, &self.loss_trace]
+    }
+
+    /// The link of this way, which may be the one `down`; `back` is the delay of the other one.
+    fn spec(&self, down: bool, back: Duration, seed: u64) -> Result<Spec, Trouble> {
         let mut framing = self.overhead.unwrap_or_default();
         framing.mpu = self.mpu.unwrap_or(framing.mpu);
         let shaper = bucket(SHAPER, None, self.shaper, self.shaper_burst)?;
@@ -277,7 +288,23 @@ impl Way {
             policer: bucket(POLICER, None, self.policer, self.policer_burst)?,
             shaper,
             peak: of_shaper(shaper, self.shaper, peak)?,
+            classes: self.classes(down)?,
         })
+    }
+
+    /// The tree of classes of this way.
+    fn classes(&self, down: bool) -> Result<Option<Arc<Classes>>, Trouble> {
+        let Some(path) = &self.classes else { return Ok(None) };
+        let name = format!("{} {}", self.key("classes"), path.display());
+        let text = text_of(path).map_err(|e| Trouble::system(&name, e))?;
+        let wrong = |e: ScenarioError| {
+            let hint = e.hint.clone();
+            Trouble::new(ScenarioError { hint: String::new(), ..e }.to_string(), hint)
+        };
+        let tree = TreeSpec::from_toml(&text, &name).map_err(wrong)?;
+        let complaint =
+            |c| wrong(ScenarioError::from_complaint(c, &text, &path.display().to_string()));
+        Classes::new(tree, down).map(|classes| Some(Arc::new(classes))).map_err(complaint)
     }
 
     /// The option `long` as it was given.
@@ -547,6 +574,7 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
             format!("beyond reach: {allowed}"),
             "a lower rate, a shorter delay or a smaller buffer",
         ),
+        SpecError::Classes(what, hint) => Trouble::new(what, hint),
         SpecError::Queue(BuildError::UnknownAqm) if aqm.contains(".py") => Trouble::new(
             format!("{aqm}: a class in Python, which cannot run here"),
             "try it in the simulator: `bluewater compare`",

@@ -1,10 +1,12 @@
 //! What happened, as JSON lines while it does and as a table at the end. The names of numbers are
 //! those of the simulator's tables.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use aqm::any::canonical;
+use aqm::fair::htb::ClassCount;
 use aqm::{Cause, Counters, Duration, Framing, Measure};
 use link::columns::Value as Number;
 use link::impair::Loss;
@@ -17,7 +19,7 @@ use sim::results::table::{Column, Table};
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
 use crate::link::flows::Tally;
-use crate::link::{Bucket, Link, Spec};
+use crate::link::{Bucket, Classes, Link, Spec};
 
 /// What the links were like at the end, and what happened.
 #[derive(Clone, Debug)]
@@ -61,14 +63,14 @@ pub fn settings(specs: [&Spec; 2]) -> Value {
     DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect()
 }
 
-/// A link as it is at `now` (ns): its settings, all counts since its beginning, and the `top`
-/// flows. The rest as for [`summary`].
+/// A link as it is at `now` (ns): its settings, all counts since its beginning, the flows that send most, and
+/// counts of the classes that sent most; the `most` of each. The rest as for [`summary`].
 pub fn state(
     direction: usize,
     link: &mut Link,
     now: u64,
     (lost, refused): (u64, u64),
-    top: usize,
+    [top, most]: [usize; 2],
 ) -> Value {
     let (counters, backlog, beside) = (link.counters(), link.backlog(), link.beside());
     let by_cause = |counts: &[aqm::Tally; Cause::COUNT]| -> Map<String, Value> {
@@ -100,6 +102,7 @@ pub fn state(
         all.extend(counts);
         all.extend(wire(link).map(|wire| ("wire".into(), wire)));
         all.extend(link.tins().map(|tins| ("tins".into(), tins)));
+        all.extend(classes(link, most).map(|classes| ("classes".into(), classes)));
     }
     if let Some(rate) = link.rate_now(now) {
         all["rate_trace"]["now_bps"] = rate.into();
@@ -134,8 +137,28 @@ pub fn delays(link: &Link) -> Value {
 /// Powers of two of ns: from 16 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 14..=34;
 
-/// How many flows a report usually lists.
+/// How many flows and classes a report usually lists.
 pub const TOP: usize = 10;
+
+/// Counts of the classes that sent most, by class, if there are classes.
+fn classes(link: &Link, most: usize) -> Option<Value> {
+    let mut all = link.classes()?;
+    all.sort_by_key(|(_, count)| Reverse(count.counters.departed.bytes));
+    all.truncate(most);
+    let of = |number: fn(&ClassCount) -> u64| -> Map<String, Value> {
+        all.iter().map(|(class, count)| (class.name.clone(), number(count).into())).collect()
+    };
+    Some(json!({
+        "departures": of(|c| c.counters.departed.packets),
+        "departures_bytes": of(|c| c.counters.departed.bytes),
+        "drops": of(|c| c.counters.all_dropped().packets),
+        "marks": of(|c| c.counters.all_marked().packets),
+        "backlog_packets": of(|c| c.backlog.packets.into()),
+        "backlog_bytes": of(|c| c.backlog.bytes),
+        "borrowed": of(|c| c.borrowed.packets),
+        "borrowed_bytes": of(|c| c.borrowed.bytes),
+    }))
+}
 
 /// A flow's last second.
 fn flow(tally: &Tally) -> Value {
@@ -166,6 +189,9 @@ pub fn setting(name: &str, spec: &Spec) -> Value {
         "mean_packet": spec.mean_packet, "seed": spec.seed,
     });
     varying(&mut all, spec);
+    if let Some(Classes { tree, .. }) = spec.classes.as_deref() {
+        all["tree"] = json!({"classes": tree.class.len(), "default": tree.default});
+    }
     let buckets = [("policer", spec.policer), ("shaper", spec.shaper), ("shaper_peak", spec.peak)];
     for (name, bucket) in buckets {
         if let Some(Bucket { rate, burst }) = bucket {

@@ -7,13 +7,18 @@ mod counting;
 use aqm::{CATALOG, Duration, Limit, Rate, Rng};
 use counting::counted;
 use gateway::frame::Layer;
-use gateway::link::{Link, Spec};
+use gateway::link::{Classes, Link, Spec};
+use scenario::tree::TreeSpec;
 
 #[test]
 fn no_packet_takes_memory() {
-    for entry in CATALOG {
-        let (delay, limit) = (Duration::from_millis(3), Limit::bytes(30_000).unwrap());
-        let spec = Spec::new(Rate::from_mbit(10), delay, limit, entry.name);
+    let (delay, limit) = (Duration::from_millis(3), Limit::bytes(30_000).unwrap());
+    let plain = |aqm: &str| Spec::new(Rate::from_mbit(10), delay, limit, aqm);
+    let tree = "default = 'b'\nclass = [{ name = 'a', rate = '10mbit' }, \
+                { name = 'b', parent = 'a', rate = '5mbit', ceil = '10mbit' }]";
+    let tree = Classes::new(TreeSpec::from_toml(tree, "").unwrap(), false).unwrap();
+    let with_classes = Spec { classes: Some(tree.into()), ..plain("fq-codel") };
+    for spec in CATALOG.iter().map(|entry| plain(entry.name)).chain([with_classes]) {
         let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();
         let mut rng = Rng::new(2, 0);
         let mut frame = [0; 1500];
@@ -31,7 +36,7 @@ fn no_packet_takes_memory() {
                 link.arrive(now, &frame[..len]);
             }
         });
-        assert_eq!(taken, 0, "{}", entry.name);
-        assert!(sent > 0 && link.counters().all_dropped().packets > 0, "{}", entry.name);
+        assert_eq!(taken, 0, "{}", spec.aqm);
+        assert!(sent > 0 && link.counters().all_dropped().packets > 0, "{}", spec.aqm);
     }
 }

@@ -1,7 +1,8 @@
 //! A tree of classes of a queue: what each is sure of, and which packets are its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use aqm::fair::htb::{Class, Rule};
@@ -48,6 +49,71 @@ impl Quantity for Numbers {
     const NAME: &'static str = "Numbers";
     const ABOUT: &'static str = "a number such as 5 or a range such as 0..999";
     const PATTERN: &'static str = r"^\d+(\.\.\d+)?$";
+}
+
+/// Addresses that begin with the same bits: `192.0.2.0/24`, `2001:db8::/48`, or one address. Those of IPv4 stand
+/// for IPv6 ones as RFC 4291 §2.5.5.2 maps them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Prefix {
+    /// The first of them.
+    pub first: u128,
+    /// The last of them.
+    pub last: u128,
+}
+
+impl Prefix {
+    /// The addresses that have the first `length` bits of 128 in common with `address`.
+    pub(crate) fn new(address: u128, length: u32) -> Self {
+        let rest = u128::MAX.checked_shr(length).unwrap_or(0);
+        Self { first: address & !rest, last: address | rest }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let wrong = |hint: String| TextError {
+            allowed: "an address or a prefix such as 192.0.2.7, 192.0.2.0/24, 2001:db8::/48",
+            hint,
+        };
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.trim().parse().map_err(|_| wrong(String::new()))?;
+        let (bits, mapped) = match address {
+            IpAddr::V4(v4) => (32, v4.to_ipv6_mapped()),
+            IpAddr::V6(v6) => (128, v6),
+        };
+        let length = length.map_or(Some(bits), |length| length.trim().parse().ok());
+        let Some(length) = length.filter(|length| *length <= bits) else {
+            return Err(wrong(format!("0 … {bits} bits")));
+        };
+        let prefix = Self::new(mapped.into(), 128 - bits + length);
+        if prefix.first != u128::from(mapped) {
+            return Err(wrong(format!("{prefix} begins at its first address")));
+        }
+        Ok(prefix)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = Ipv6Addr::from(self.first);
+        let length = (self.first ^ self.last).leading_zeros();
+        match address.to_ipv4_mapped().filter(|_| length >= 96) {
+            Some(v4) if length == 128 => write!(f, "{v4}"),
+            Some(v4) => write!(f, "{v4}/{}", length - 96),
+            None if length == 128 => write!(f, "{address}"),
+            None => write!(f, "{address}/{length}"),
+        }
+    }
+}
+
+impl Quantity for Prefix {
+    const NAME: &'static str = "Prefix";
+    const ABOUT: &'static str = "an address or a prefix: 192.0.2.7, 192.0.2.0/24, 2001:db8::/48";
+    const PATTERN: &'static str = r"^[0-9a-fA-F:.]+(/\d+)?$";
 }
 
 /// What makes a class one of many.
@@ -97,6 +163,10 @@ pub struct ClassSpec {
     /// Of a leaf: the codepoints, as numbers, by `dscp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Numbers>>,
+    /// Of a leaf in the gateway: the addresses of its customer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub address: Vec<Text<Prefix>>,
     /// It stands for many leaves: one for each number of `host` or of `peer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub each: Option<Each>,
@@ -113,10 +183,21 @@ fn is_zero(n: &u8) -> bool {
     *n == 0
 }
 
-/// The classes of a tree as they are built: each, and the entry of the file that it comes from; and the rules.
+/// Names for people: not all of a thousand.
+pub(crate) fn some_of(names: &[&str]) -> String {
+    const MOST: usize = 20;
+    match names.len() {
+        ..=MOST => names.join(", "),
+        all => format!("{} and {} more", names[..MOST].join(", "), all - MOST),
+    }
+}
+
+/// The classes of a tree as they are built: each, the entry of the file that it comes from, and its name; and the
+/// rules.
 pub(crate) struct Classes {
     pub(crate) classes: Vec<Class>,
     pub(crate) entries: Vec<usize>,
+    pub(crate) names: Vec<String>,
     pub(crate) rules: Vec<(Rule, usize)>,
 }
 
@@ -128,18 +209,17 @@ pub(crate) fn expand(
     specs: &[ClassSpec],
     within: impl Fn(usize, &str) -> String,
 ) -> Result<Classes, Complaint> {
-    let (mut classes, mut entries, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut classes, mut entries) = (Vec::new(), Vec::new());
+    let (mut names, mut rules) = (Vec::new(), Vec::new());
     let mut first = Vec::new();
+    let parents: HashSet<_> = specs.iter().filter_map(|spec| spec.parent.as_deref()).collect();
+    let mut known: HashMap<&str, usize> = HashMap::new();
     let bytes = |n: usize, key: &str, size: Option<Text<Size>>, default: u32| match size {
         None => Ok(default),
         Some(Text(Size::Bytes(bytes @ 1..=1_000_000_000))) => Ok(bytes as u32),
         _ => Err(Complaint::new(within(n, key), "bytes: 1B … 1GB")),
     };
     for (n, spec) in specs.iter().enumerate() {
-        let names: Vec<&str> = specs[..n].iter().map(|spec| spec.name.as_str()).collect();
-        if names.contains(&spec.name.as_str()) {
-            return Err(Complaint::new(within(n, "name"), "a name of its own"));
-        }
         let parent = match &spec.parent {
             None if n == 0 => None,
             None => {
@@ -148,20 +228,24 @@ pub(crate) fn expand(
                     "missing: only the first has none",
                 ));
             }
-            Some(name) => match names.iter().position(|known| known == name) {
-                Some(entry) if specs[entry].each.is_some() => {
+            Some(name) => match known.get(name.as_str()) {
+                Some(&entry) if specs[entry].each.is_some() => {
                     let allowed =
                         "a class without each: one that stands for many leaves has none below it";
                     return Err(Complaint::new(within(n, "parent"), allowed));
                 }
-                Some(entry) => Some(first[entry]),
+                Some(&entry) => Some(first[entry]),
                 None => {
-                    let allowed = format!("a class before it: {}", names.join(", "));
-                    let hint = meant(name, &names);
+                    let before: Vec<&str> = specs[..n].iter().map(|spec| &spec.name[..]).collect();
+                    let hint = meant(name, &before);
+                    let allowed = format!("a class before it: {}", some_of(&before));
                     return Err(Complaint::new(within(n, "parent"), allowed).hint(hint));
                 }
             },
         };
+        if known.insert(spec.name.as_str(), n).is_some() {
+            return Err(Complaint::new(within(n, "name"), "a name of its own"));
+        }
         let rate = spec.rate.0;
         let ceil = spec.ceil.map_or(rate, |ceil| ceil.0);
         if ceil < rate {
@@ -192,10 +276,13 @@ pub(crate) fn expand(
                 .map(|range| *range.start() as u8..=*range.end() as u8),
         };
         let ruled = rule != Rule::default();
-        let inner = specs.iter().any(|other| other.parent.as_ref() == Some(&spec.name));
-        for (key, set) in
-            [("host", ruled), ("aqm", spec.aqm.is_some()), ("params", !spec.params.is_empty())]
-        {
+        let inner = parents.contains(spec.name.as_str());
+        for (key, set) in [
+            ("host", ruled),
+            ("address", !spec.address.is_empty()),
+            ("aqm", spec.aqm.is_some()),
+            ("params", !spec.params.is_empty()),
+        ] {
             if inner && set {
                 return Err(Complaint::new(
                     within(n, key),
@@ -205,7 +292,7 @@ pub(crate) fn expand(
         }
         first.push(classes.len());
         let of_each = match spec.each {
-            None => vec![rule],
+            None => vec![(spec.name.clone(), rule)],
             Some(each) => {
                 let (key, range) = match each {
                     Each::Host => ("host", rule.host.clone()),
@@ -217,19 +304,23 @@ pub(crate) fn expand(
                         format!("needed by each = \"{key}\""),
                     ));
                 };
-                let one = |number| match each {
-                    Each::Host => Rule { host: Some(number..=number), ..rule.clone() },
-                    Each::Peer => Rule { peer: Some(number..=number), ..rule.clone() },
+                let one = |number| {
+                    let rule = match each {
+                        Each::Host => Rule { host: Some(number..=number), ..rule.clone() },
+                        Each::Peer => Rule { peer: Some(number..=number), ..rule.clone() },
+                    };
+                    (format!("{}[{number}]", spec.name), rule)
                 };
                 range.map(one).collect()
             }
         };
-        for rule in of_each {
+        for (name, rule) in of_each {
             if ruled {
                 rules.push((rule, classes.len()));
             }
             classes.push(class.clone());
             entries.push(n);
+            names.push(name);
         }
     }
     if classes.len() > MOST {
@@ -238,5 +329,5 @@ pub(crate) fn expand(
             format!("{MOST} classes at most, not {}", classes.len()),
         ));
     }
-    Ok(Classes { classes, entries, rules })
+    Ok(Classes { classes, entries, names, rules })
 }

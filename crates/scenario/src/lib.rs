@@ -22,6 +22,7 @@ mod schema;
 pub mod switch;
 pub mod text;
 pub mod traffic;
+pub mod tree;
 pub mod varies;
 
 use aqm::{Duration, Limit};

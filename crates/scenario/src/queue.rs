@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
-use aqm::fair::htb::{Htb, TreeError};
+use aqm::fair::htb::{Htb, Sorting, TreeError};
 use aqm::tuned::Settings;
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Rng};
+use aqm::{
+    About, AnyQdisc, CATALOG, Carried, Duration, Env, Instant, Label, Limit, Qdisc as _, Rng,
+};
 use link::Sending;
 use link::varying::{LEAST_TOLD, told};
 use schemars::JsonSchema;
@@ -102,6 +104,10 @@ pub(crate) fn expand_queues(
     let mut queues = Vec::new();
     for (i, mut queue) in specs.into_iter().enumerate() {
         let key = |field: &str| format!("queue[{i}].{field}");
+        if let Some(n) = queue.class.iter().position(|class| !class.address.is_empty()) {
+            let only = Complaint::wrong(key(&format!("class[{n}].address")), "only in the gateway");
+            return Err(only.hint("host and peer are the numbers of hosts in [[traffic]]"));
+        }
         queue.check(i)?;
         for link in topology.find_links(queue.link.as_deref(), &key("link"))? {
             if std::mem::replace(&mut managed[link], true) {
@@ -194,6 +200,30 @@ impl QueueSpec {
         expand(&self.class, |n, key| format!("queue[{i}].class[{n}].{key}"))
     }
 
+    /// A queue and nothing else.
+    pub(crate) fn new(aqm: &str, buffer: Text<Size>, params: BTreeMap<String, Parameter>) -> Self {
+        Self {
+            link: None,
+            aqm: aqm.into(),
+            code: None,
+            buffer,
+            params,
+            prefilter: None,
+            prefilter_params: BTreeMap::new(),
+            wash: false,
+            translated: None,
+            shaper: BTreeMap::new(),
+            class: Vec::new(),
+            told_rate: false,
+            change: Vec::new(),
+        }
+    }
+
+    /// The names of the classes of its tree; one of many has its number behind the name, as in `circuit[7]`.
+    pub fn class_names(&self) -> Vec<String> {
+        self.classes(0).map(|classes| classes.names).unwrap_or_default()
+    }
+
     /// An entry of its classes, as a queue.
     fn of_class(&self, entry: usize) -> Self {
         let class = &self.class[entry];
@@ -201,18 +231,11 @@ impl QueueSpec {
             Some(aqm) => (aqm.clone(), class.params.clone()),
             None => (self.aqm.clone(), self.params.clone()),
         };
-        Self {
-            aqm,
-            params,
-            class: Vec::new(),
-            prefilter: None,
-            shaper: BTreeMap::new(),
-            ..self.clone()
-        }
+        Self { code: self.code.clone(), ..Self::new(&aqm, self.buffer, params) }
     }
 
     /// Checks the algorithm and its parameters, and those of a filter, and writes out their defaults.
-    fn check(&mut self, i: usize) -> Result<(), Complaint> {
+    pub(crate) fn check(&mut self, i: usize) -> Result<(), Complaint> {
         if !self.class.is_empty() {
             self.classes(i)?;
         }
@@ -311,8 +334,11 @@ impl QueueSpec {
         sending: &Sending,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let mut queue =
-            if self.class.is_empty() { self.alone(i, env, rng)? } else { self.tree(i, env, rng)? };
+        let mut queue = if self.class.is_empty() {
+            self.alone(i, env, rng)?
+        } else {
+            self.tree(i, None, env, rng)?
+        };
         if !self.change.is_empty() {
             queue = queue.tuned(&self.aqm, env, self.changes()).map_err(|(n, e)| {
                 let key = format!("queue[{i}].change[{n}].");
@@ -353,27 +379,43 @@ impl QueueSpec {
         }
     }
 
-    /// A tree of classes, each of whose leaves has such a queue.
-    fn tree<P: Carried>(
+    /// A tree of classes, each of whose leaves has such a queue; packets are sorted by the rules of the
+    /// classes if nothing else is wanted.
+    pub(crate) fn tree<P: Carried>(
         &self,
         i: usize,
+        sorting: Option<Sorting<'_>>,
         env: &Env,
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
-        let Classes { classes, entries, rules } = self.classes(i)?;
+        let Classes { classes, entries, rules, .. } = self.classes(i)?;
         let key = |class: usize| format!("queue[{i}].class[{}].", entries[class]);
+        let mut bytes = 0u64;
         let queue = |class: usize, env: &Env| {
             let leaf = self.of_class(entries[class]);
-            leaf.alone(i, env, rng).map_err(|c| {
+            let queue: AnyQdisc<P> = leaf.alone(i, env, rng).map_err(|c| {
                 if self.class[entries[class]].aqm.is_some() {
                     renamed(c, i, &key(class))
                 } else {
                     c
                 }
-            })
+            })?;
+            let state = queue.state();
+            let flows = state.flows.saturating_mul(state.per_flow);
+            bytes = bytes.saturating_add(state.queue).saturating_add(flows);
+            if bytes > MOST_OF_CLASSES {
+                let problem = format!(
+                    "the disciplines of classes need more than {} GB",
+                    MOST_OF_CLASSES >> 30
+                );
+                let hint = "fewer classes, or disciplines with fewer queues";
+                return Err(Complaint::wrong(format!("queue[{i}].class"), problem).hint(hint));
+            }
+            Ok(queue)
         };
         let wrong = |e: TreeError| Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed);
-        Htb::new(&classes, &rules, env, wrong, queue).map(AnyQdisc::tree)
+        let sorting = sorting.unwrap_or(Sorting::Rules(&rules));
+        Htb::new(&classes, sorting, env, wrong, queue).map(AnyQdisc::tree)
     }
 
     /// How many parameters are not at their defaults, with those of a filter.
@@ -437,6 +479,9 @@ impl QueueSpec {
         })
     }
 }
+
+/// The most that the disciplines of a tree's leaves may remember, bytes.
+const MOST_OF_CLASSES: u64 = 4 << 30;
 
 /// A complaint about queue `i`, about a class of it.
 fn renamed(complaint: Complaint, i: usize, class: &str) -> Complaint {

@@ -131,6 +131,7 @@ class Result:
         )
 
     queues = _table("queues")
+    classes = _table("classes")
     flows = _table("flows")
     series = _table("series")
     groups = _table("groups")

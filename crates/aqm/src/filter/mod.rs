@@ -81,6 +81,11 @@ impl<F: Filter, Q> Prefilter<F, Q> {
         Ok(Self { filter: F::new(config, env, rng)?, queue, counters: Counters::default() })
     }
 
+    /// The queue behind, as it is.
+    pub fn behind(&self) -> &Q {
+        &self.queue
+    }
+
     /// The queue behind.
     pub fn behind_mut(&mut self) -> &mut Q {
         &mut self.queue

@@ -154,7 +154,7 @@ mod tests {
     fn what_nobody_waits_for_is_not_done() {
         let (_waker, wake) = UnixStream::pair().unwrap();
         let (mut asking, inbox) = line(&wake).unwrap();
-        let trouble = asking.ask(Request::Show {}).unwrap_err();
+        let trouble = asking.ask(Request::Show { classes: false }).unwrap_err();
         assert_eq!(trouble.hint, "nothing was done");
         assert!(!inbox.recv().unwrap().take());
         // A request that has begun is waited for.
@@ -164,7 +164,7 @@ mod tests {
             thread::sleep(PATIENCE + PATIENCE / 4);
             asked.answer.send(Ok(Value::Null)).unwrap();
         });
-        assert_eq!(asking.ask(Request::Show {}).unwrap(), Value::Null);
+        assert_eq!(asking.ask(Request::Show { classes: false }).unwrap(), Value::Null);
         slow.join().unwrap();
     }
 }

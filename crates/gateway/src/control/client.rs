@@ -29,7 +29,7 @@ pub fn ask(name: &str, user: Option<Uid>, request: &Request) -> Result<Value, Tr
 /// # Errors
 /// When it goes on instead.
 pub fn upgrade(name: &str, user: Option<Uid>) -> Result<String, Trouble> {
-    let show = || ask(name, user, &Request::Show {});
+    let show = || ask(name, user, &Request::Show { classes: false });
     let old = show()?;
     ask(name, user, &Request::Upgrade {})?;
     for _ in 0..LOOKS {

@@ -50,6 +50,11 @@ impl Wish {
         self.target.split('?').next().unwrap_or_default()
     }
 
+    /// What stands behind the path.
+    pub fn query(&self) -> &str {
+        self.target.split_once('?').map_or("", |(_, query)| query)
+    }
+
     /// Whether it only wants to read.
     pub fn reads(&self) -> bool {
         self.method == "GET" || self.method == "HEAD"

@@ -53,7 +53,8 @@ impl Metrics {
     /// When it cannot be started.
     pub(crate) fn serve(self, asking: Asking) -> Result<(), Trouble> {
         let closed = asking.closed();
-        let mut page = Latest::new(asking, Request::Show {}, text);
+        let mut all = Latest::new(asking.again()?, Request::Show { classes: true }, text);
+        let mut page = Latest::new(asking, Request::Show { classes: false }, text);
         http::serve(self.0, "metrics", closed, move |now, wish: &Wish| {
             // A page elsewhere may have made its own name lead here (DNS rebinding).
             if wish.host.as_deref().is_some_and(|host| !is_address(host)) {
@@ -63,6 +64,7 @@ impl Metrics {
             if !wish.reads() || !(of_health || wish.path() == "/metrics") {
                 return Answer::text("404 Not Found", "there are GET /metrics and GET /health");
             }
+            let page = if wish.query() == "classes=all" { &mut all } else { &mut page };
             match page.fresh(now) {
                 Ok(_) if of_health => Answer::text("200 OK", "packets are forwarded"),
                 Ok(text) => Answer {
@@ -124,6 +126,50 @@ const METRICS: &[Metric] = &[
         MetricType::Counter,
         "tins/sojourn_s",
         "tin",
+    ),
+    (
+        "class_departures",
+        "Packets sent, by class",
+        MetricType::Counter,
+        "classes/departures",
+        "class",
+    ),
+    (
+        "class_departures_bytes",
+        "Bytes sent, by class",
+        MetricType::Counter,
+        "classes/departures_bytes",
+        "class",
+    ),
+    ("class_drops", "Packets dropped, by class", MetricType::Counter, "classes/drops", "class"),
+    ("class_marks", "Packets marked CE, by class", MetricType::Counter, "classes/marks", "class"),
+    (
+        "class_backlog_packets",
+        "Packets queued, by class",
+        MetricType::Gauge,
+        "classes/backlog_packets",
+        "class",
+    ),
+    (
+        "class_backlog_bytes",
+        "Bytes queued, by class",
+        MetricType::Gauge,
+        "classes/backlog_bytes",
+        "class",
+    ),
+    (
+        "class_borrowed",
+        "Packets sent by rates of classes above, by class",
+        MetricType::Counter,
+        "classes/borrowed",
+        "class",
+    ),
+    (
+        "class_borrowed_bytes",
+        "Bytes sent by rates of classes above, by class",
+        MetricType::Counter,
+        "classes/borrowed_bytes",
+        "class",
     ),
     ("signal", "Signals of the queue discipline", MetricType::Gauge, "signals", "name"),
 ];
@@ -233,6 +279,7 @@ mod tests {
             "drops": {"overflow": 2, "early": 5}, "signals": {"p_m": 0.25}, "conserved": true,
             "wire": {"lost": 4},
             "tins": {"packets": {"background": 7}, "sojourn_s": {"background": 0.5}},
+            "classes": {"departures": {"an\"na": 8}, "backlog_bytes": {"anna": 9}},
             "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
         let text =
@@ -247,6 +294,8 @@ mod tests {
             "bluewater_signal{queue=\"up\",name=\"p_m\"} 0.25",
             "bluewater_tin_packets_total{queue=\"up\",tin=\"background\"} 7",
             "bluewater_tin_sojourn_seconds_total{queue=\"up\",tin=\"background\"} 0.5",
+            "bluewater_class_departures_total{queue=\"up\",class=\"an\\\"na\"} 8",
+            "bluewater_class_backlog_bytes{queue=\"up\",class=\"anna\"} 9.0",
             "bluewater_conserved{queue=\"up\"} 1.0",
             "bluewater_sojourn_seconds_sum{queue=\"up\"} 0.75",
             "bluewater_sojourn_seconds_count{queue=\"up\"} 8",

@@ -23,7 +23,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Request {
     /// Settings, counts and signals.
-    Show {},
+    Show {
+        /// Whether the counts of all classes are wanted, and not only of those that sent most.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        classes: bool,
+    },
     /// All that the live page shows; the socket does not take it.
     #[serde(skip)]
     Watch {},

@@ -27,8 +27,12 @@ const OPTIONS: [(&str, &str, &str); 15] = [
 const COMMON: [(&str, &str); 3] =
     [("reorder", "reorder"), ("told-rate", "told_rate"), ("wash", "wash")];
 /// What is a file, of which the state has no name.
-const TRACES: [(&str, &str); 3] =
-    [("rate-trace", "rate_trace"), ("delay-trace", "delay_trace"), ("loss-trace", "loss_trace")];
+const FILES: [(&str, &str); 4] = [
+    ("classes", "tree"),
+    ("rate-trace", "rate_trace"),
+    ("delay-trace", "delay_trace"),
+    ("loss-trace", "loss_trace"),
+];
 
 /// The file, from what `show` tells.
 pub fn file(state: &Value) -> String {
@@ -66,7 +70,7 @@ pub fn file(state: &Value) -> String {
         }
     }
     for (queue, way) in queues.into_iter().zip(DIRECTIONS) {
-        for (option, _) in TRACES.into_iter().filter(|(_, key)| queue[*key].is_object()) {
+        for (option, _) in FILES.into_iter().filter(|(_, key)| queue[*key].is_object()) {
             notes +=
                 &format!("# The way {way} has a file for {option}, which is not named here.\n");
         }
@@ -149,7 +153,7 @@ mod tests {
     #[test]
     fn each_option_has_a_place() {
         let saved = OPTIONS.map(|(option, ..)| option).into_iter();
-        let others = COMMON.into_iter().chain(TRACES).map(|(option, _)| option);
+        let others = COMMON.into_iter().chain(FILES).map(|(option, _)| option);
         // `mpu` is part of `overhead`, and `once` of traces.
         let by_name = ["param", "mean-packet", "mpu", "once", "seed"];
         let known: Vec<_> = saved.chain(others).chain(by_name).collect();

@@ -29,7 +29,7 @@ fn a_request_is_read_as_it_was_meant() {
         shaper_peak_burst: Some("3kB".parse().unwrap()),
     };
     for request in [
-        Request::Show {},
+        Request::Show { classes: false },
         Request::Set(Box::new(change)),
         Request::Set(Box::default()),
         Request::Join { end: End::Near },

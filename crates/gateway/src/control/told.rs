@@ -1,5 +1,6 @@
 //! What a gateway answers, for a person: the JSON is for programs.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -22,6 +23,9 @@ pub fn told(answer: &Value, change: Option<&Change>) -> String {
             if let Some(value) = queue[key].as_str() {
                 _ = write!(text, ", {key} {value}");
             }
+        }
+        if let Some(classes) = queue["tree"]["classes"].as_u64() {
+            _ = write!(text, ", {classes} classes");
         }
         for name in ["policer", "shaper", "shaper_peak"] {
             let bucket = ["rate", "burst"].map(|key| queue[name][key].as_str());
@@ -88,6 +92,31 @@ fn counts(text: &mut String, queue: &Value) {
             "     tin {name}: {packets} left, {drops} dropped, {marks} marked, {:.1} ms in the queue",
             1e3 * seconds / packets.max(1) as f64
         );
+    }
+    classes(text, queue);
+}
+
+/// A line for each class of the answer, the one that sent most first.
+fn classes(text: &mut String, queue: &Value) {
+    let of = |name: &str, key: &str| queue["classes"][key][name].as_u64().unwrap_or_default();
+    let names = queue["classes"]["departures"].as_object().into_iter().flatten();
+    let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+    names.sort_by_key(|name| Reverse(of(name, "departures_bytes")));
+    for name in &names {
+        let [left, bytes, borrowed, drops, marks, waits] =
+            ["departures", "departures_bytes", "borrowed", "drops", "marks", "backlog_packets"]
+                .map(|key| of(name, key));
+        _ = writeln!(
+            text,
+            "     class {name}: {left} left ({:.1} MB), {borrowed} of them borrowed, {drops} dropped, {marks} \
+             marked, {waits} wait",
+            bytes as f64 / 1e6
+        );
+    }
+    let all = queue["tree"]["classes"].as_u64().unwrap_or_default();
+    if all > names.len() as u64 {
+        let others = all - names.len() as u64;
+        _ = writeln!(text, "     {others} more classes sent less: `show --classes` has all");
     }
 }
 

@@ -43,7 +43,15 @@ impl Link {
                      queued"
                 )));
             }
-            spec.queue(Instant::from_nanos(now), self.queue.changes + 1).map_err(SpecError::Queue)
+            if self.spec.classes.is_some() || spec.classes.is_some() {
+                return Err(SpecError::Classes(
+                    "no other queue while the link has classes: what is queued would leave before all \
+                     that comes, whatever its class"
+                        .into(),
+                    "start the gateway anew; rate, delay and the wire's impairments may change",
+                ));
+            }
+            spec.queue(Instant::from_nanos(now), self.queue.changes + 1)
         });
         let on_wire = spec.on_wire(delay) as usize;
         let impair = spec.impair().filter(|_| self.wire.impair.is_none()).map(Box::new);

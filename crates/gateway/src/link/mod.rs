@@ -12,6 +12,7 @@
 
 pub(crate) mod arena;
 mod change;
+pub(crate) mod classes;
 mod flights;
 pub(crate) mod flows;
 mod frames;
@@ -34,6 +35,7 @@ use ::link::varying::FAR;
 use arena::{Arena, Handle};
 
 pub use change::Next;
+pub use classes::Classes;
 use flights::{Flights, InFlight};
 use frames::{Frames, stay};
 pub use pace::Pace;
@@ -168,7 +170,7 @@ impl Link {
         let delay = spec.longest().as_nanos();
         let slots = spec.slots(delay, 0)?;
         Arena::fits(slots, longest).ok_or_else(|| too_large(slots))?;
-        let (queue, rng) = spec.queue(now, 0).map_err(SpecError::Queue)?;
+        let (queue, rng) = spec.queue(now, 0)?;
         let tins = || Tins::new(spec, now);
         let frames = Frames::new(Arena::new(slots, longest), tins());
         Ok(Self {
@@ -214,6 +216,7 @@ impl Link {
     /// learned of it, unless the frame did not reach the queue.
     pub fn arrive(&mut self, now: u64, frame: &[u8]) -> Option<(Meta, Ack)> {
         let mut headers = parse(frame, self.layer);
+        let class = self.spec.classes.as_ref().map(|classes| classes.class(&headers.flow));
         if headers.flow == Flow::default() && self.layer == Layer::Ethernet {
             headers.flow = stations(frame);
         }
@@ -222,14 +225,15 @@ impl Link {
             self.count.refused += 1;
             return None;
         };
+        let flow = match self.labels {
+            true => self.hasher.labelled(&headers),
+            false => self.hasher.key(&headers.flow),
+        };
         let meta = Meta {
             // Nothing is counted as shorter, so that as many as fit by bytes fit in memory.
             len: (frame.len() as u32).max(Limit::MIN_PACKET as u32),
             ecn: headers.ecn,
-            flow: match self.labels {
-                true => self.hasher.labelled(&headers),
-                false => self.hasher.key(&headers.flow),
-            },
+            flow: class.map_or(flow, |class| flow.in_class(class)),
             arrived: Instant::from_nanos(now),
         };
         let ack = if self.acks { acknowledgement(frame, self.layer) } else { Ack::NONE };

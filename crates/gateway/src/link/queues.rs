@@ -2,9 +2,7 @@
 //! then on, by the rules under which it was admitted.
 
 use aqm::told::Rates;
-use aqm::{
-    AnyQdisc, Backlog, Cause, Counters, Cx, Env, Instant, Meta, Outlet, Qdisc, Rng, State, Tally,
-};
+use aqm::{AnyQdisc, Backlog, Counters, Cx, Env, Instant, Meta, Outlet, Qdisc, Rng, State};
 
 use crate::link::arena::Handle;
 
@@ -28,13 +26,18 @@ impl Queues {
         Self { current, replaced: Vec::new(), gone: none, all: none, changes: 0 }
     }
 
+    /// The queue that packets come to.
+    pub(super) fn current(&self) -> &AnyQdisc<Handle> {
+        &self.current
+    }
+
     /// Packets come to `queue` from now on; `rng` is what the present one drew from.
     pub(super) fn replace(&mut self, queue: AnyQdisc<Handle>, rng: Rng) {
         let before = std::mem::replace(&mut self.current, queue);
         if before.backlog().packets > 0 {
             self.replaced.push((before, rng));
         } else {
-            self.gone = sum(&self.gone, before.counters());
+            self.gone = self.gone + *before.counters();
         }
         self.changes += 1;
         self.count();
@@ -51,7 +54,7 @@ impl Queues {
         if self.changes > 0 {
             let replaced = self.replaced.iter().map(|(queue, _)| queue.counters());
             let all = replaced.chain([self.current.counters()]);
-            self.all = all.fold(self.gone, |all, each| sum(&all, each));
+            self.all = all.fold(self.gone, |all, each| all + *each);
         }
     }
 }
@@ -79,7 +82,7 @@ impl Qdisc<Handle> for Queues {
             if next.is_some() || queue.backlog().packets > 0 {
                 break;
             }
-            self.gone = sum(&self.gone, queue.counters());
+            self.gone = self.gone + *queue.counters();
             self.replaced.remove(0);
         }
         if self.replaced.is_empty() {
@@ -124,18 +127,5 @@ impl Qdisc<Handle> for Queues {
 
     fn state(&self) -> State {
         self.current.state()
-    }
-}
-
-/// What happened at two queues together.
-fn sum(one: &Counters, other: &Counters) -> Counters {
-    let each = |a: &[Tally; Cause::COUNT], b: &[Tally; Cause::COUNT]| {
-        std::array::from_fn(|cause| a[cause] + b[cause])
-    };
-    Counters {
-        arrived: one.arrived + other.arrived,
-        departed: one.departed + other.departed,
-        dropped: each(&one.dropped, &other.dropped),
-        marked: each(&one.marked, &other.marked),
     }
 }

@@ -1,5 +1,7 @@
 //! What a link is to be like, and whether there can be such a link.
 
+use std::sync::Arc;
+
 use aqm::About;
 use aqm::any::BuildError;
 use aqm::param::ConfigError;
@@ -8,6 +10,7 @@ use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng, 
 use link::varying::{LEAST_TOLD, told, told_at};
 use link::{Impair, Impairments, Sending, Transmitter};
 
+use super::classes::{Classes, of_leaves};
 use crate::frame::Layer;
 
 /// What a link is to be like.
@@ -43,6 +46,8 @@ pub struct Spec {
     pub shaper: Option<Bucket>,
     /// What limits the rate at which a burst of the shaper leaves.
     pub peak: Option<Bucket>,
+    /// A tree of classes, of which each leaf has a queue like this.
+    pub classes: Option<Arc<Classes>>,
 }
 
 /// What a policer before a queue, or a shaper behind it, lets pass, and the peak of a shaper.
@@ -68,6 +73,8 @@ pub enum SpecError {
     Queue(BuildError),
     /// Rate, delay or buffer are beyond what can be emulated; what is allowed.
     Beyond(String),
+    /// The classes do not go with the rest; what is wrong, and what to do.
+    Classes(String, &'static str),
 }
 
 impl Spec {
@@ -89,17 +96,27 @@ impl Spec {
             policer: None,
             shaper: None,
             peak: None,
+            classes: None,
         }
     }
 
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
-        About::of(&self.aqm).is_some_and(|about| about.labels.codepoints)
+        match &self.classes {
+            Some(classes) => classes.tree.asks_for_labels(&self.aqm),
+            None => About::of(&self.aqm).is_some_and(|about| about.labels.codepoints),
+        }
     }
 
     /// Whether its queue asks for what packets acknowledge.
     pub fn asks_for_acks(&self) -> bool {
-        self.params.iter().any(|(key, value)| key == "ack_filter" && value != "off")
+        let asks = |(key, value): &(&str, String)| *key == "ack_filter" && value != "off";
+        self.disciplines().iter().any(|(_, params)| params.iter().any(asks))
+    }
+
+    /// The disciplines of its queues with their parameters: one, or that of each class.
+    pub(crate) fn disciplines(&self) -> Vec<(&str, Vec<(&str, String)>)> {
+        of_leaves(self.classes.as_deref(), (&self.aqm, &self.params))
     }
 
     /// No link is faster.
@@ -169,18 +186,23 @@ impl Spec {
         &self,
         now: Instant,
         stream: u64,
-    ) -> Result<(AnyQdisc<P>, Rng), BuildError> {
+    ) -> Result<(AnyQdisc<P>, Rng), SpecError> {
         let mut rng = Rng::new(self.seed, stream);
         let env = self.env(now, self.rate_at(now));
         let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let mut queue = AnyQdisc::build(&self.aqm, &params, &env, &mut rng)?;
+        let mut queue = match &self.classes {
+            Some(classes) => classes.queue((&self.aqm, &self.params), &env, &mut rng)?,
+            None => {
+                AnyQdisc::build(&self.aqm, &params, &env, &mut rng).map_err(SpecError::Queue)?
+            }
+        };
         // The parameter is the option's, whose name says whose burst it is.
         let named = |option: fn(&str) -> &'static str| {
             move |e| match e {
                 BuildError::Config(e) => {
-                    BuildError::Config(ConfigError { key: option(e.key), ..e })
+                    SpecError::Queue(BuildError::Config(ConfigError { key: option(e.key), ..e }))
                 }
-                other => other,
+                other => SpecError::Queue(other),
             }
         };
         if let Some(bucket) = self.policer {
@@ -245,10 +267,21 @@ impl Spec {
         if gap.is_some_and(|gap| gap < LEAST_TOLD) {
             return beyond("with told_rate, rates that hold for at least 1ms".into());
         }
+        let mut queues = 1;
+        if let Some(classes) = &self.classes {
+            classes.below(self.rate)?;
+            let (told, shaped) = (self.told_rate, self.shaper.is_some());
+            if told || shaped {
+                let option = if told { "told_rate" } else { "shaper" };
+                let hint = "the rates of classes are those of their file";
+                return Err(SpecError::Classes(format!("{option} beside classes"), hint));
+            }
+            queues = classes.tree.leaves().count() as u64;
+        }
         // A shaper holds one that is not in the queue any more.
         let beside = 1 + u64::from(self.shaper.is_some());
-        let own =
-            (u64::from(self.limit.max_packets()) + beside).saturating_add(self.on_wire(delay));
+        let room = queues.saturating_mul(u64::from(self.limit.max_packets()));
+        let own = (room + beside).saturating_add(self.on_wire(delay));
         let slots = own.saturating_add(others);
         if slots > Self::MAX_PACKETS {
             return beyond(format!(

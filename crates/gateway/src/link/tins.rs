@@ -48,7 +48,8 @@ impl Tins {
     /// For the queue of a link that begins at `since`.
     pub(super) fn new(spec: &Spec, since: Instant) -> Self {
         let sorting = || {
-            if spec.aqm != cake::ABOUT.name {
+            // Classes have counts of their own, and each may sort otherwise.
+            if spec.aqm != cake::ABOUT.name || spec.classes.is_some() {
                 return None;
             }
             let params: Vec<_> =

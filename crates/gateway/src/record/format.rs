@@ -78,7 +78,9 @@ pub(super) fn read_varint(input: &mut impl BufRead) -> io::Result<u64> {
 pub(super) fn write_json(out: &mut impl Write, value: &Value) -> io::Result<()> {
     let text = value.to_string();
     if text.len() > LONGEST_JSON as usize {
-        return Err(broken("what varies over time has too many steps to be recorded"));
+        return Err(broken(
+            "what varies over time has too many steps, or there are too many classes, to be recorded",
+        ));
     }
     out.write_all(&(text.len() as u32).to_le_bytes())?;
     out.write_all(text.as_bytes())

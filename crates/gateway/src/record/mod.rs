@@ -49,6 +49,10 @@ pub(crate) fn described(specs: &[Spec; 2]) -> Value {
         let mut all = setting(name, spec);
         let Impairments { delay, losses, .. } = &spec.impairments;
         all["header"] = spec.header.into();
+        // As text, for the same reason as losses.
+        if let Some(classes) = &spec.classes {
+            all["tree"] = classes.tree.to_toml().into();
+        }
         all["courses"] = json!({
             "rate": course(spec.sending.rates.as_deref()),
             "delay": course(delay.as_deref()),

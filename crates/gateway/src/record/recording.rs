@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use aqm::{Ack, Duration, Ecn, FlowKey, Instant, Limit, Meta, Size};
 use link::{Impairments, Sending, Steps};
+use scenario::tree::TreeSpec;
 use scenario::varies::Probability;
 use serde_json::Value;
 
 use super::format::{Version, broken, read_json, read_varint};
-use crate::link::{Bucket, Spec};
+use crate::link::{Bucket, Classes, Spec};
 use crate::options::MEAN_PACKETS;
 
 /// A recording that is being read.
@@ -112,12 +113,12 @@ const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
 
 /// The links from what [`super::described`] made of them.
 pub(crate) fn links(head: &Value) -> Option<[Spec; 2]> {
-    let link = |i: usize| spec(&head["queues"][i]);
+    let link = |i: usize| spec(&head["queues"][i], i == 1);
     Some([link(0)?, link(1)?])
 }
 
 /// A link's settings from what `setting` made of them.
-fn spec(value: &Value) -> Option<Spec> {
+fn spec(value: &Value, down: bool) -> Option<Spec> {
     let text = |key: &str| value[key].as_str();
     let params = value["params"].as_object()?.iter();
     Some(Spec {
@@ -155,7 +156,17 @@ fn spec(value: &Value) -> Option<Spec> {
         policer: bucket(&value["policer"])?,
         shaper: bucket(&value["shaper"])?,
         peak: bucket(&value["shaper_peak"])?,
+        classes: classes(&value["tree"], down)?,
     })
+}
+
+/// A tree of classes, if there is one.
+fn classes(value: &Value, down: bool) -> Option<Option<Arc<Classes>>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    let tree = TreeSpec::from_toml(value.as_str()?, "").ok()?;
+    Some(Some(Arc::new(Classes::new(tree, down).ok()?)))
 }
 
 /// A policer, a shaper or its peak, if there is one.

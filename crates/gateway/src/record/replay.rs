@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use aqm::any::{BuildError, canonical};
+use aqm::any::canonical;
 use aqm::{Ack, Cx, Instant, Meta, Qdisc as _};
 use link::QueueSummary;
 use sim::network::{END, Event, Identities, Link, Network};
@@ -70,7 +70,8 @@ pub fn replay<R: BufRead>(
 ) -> io::Result<Replayed> {
     let most = allowed.steps;
     for spec in &recording.specs {
-        let packets = u64::from(spec.limit.max_packets());
+        let queues = spec.classes.as_ref().map_or(1, |classes| classes.tree.leaves().count());
+        let packets = u64::from(spec.limit.max_packets()).saturating_mul(queues as u64);
         if packets > allowed.buffer {
             return Err(broken(&format!(
                 "a buffer of {packets} packets: allowed are {}, or one for each {LEAST_ENTRY} bytes \
@@ -152,7 +153,7 @@ impl Replay {
     /// When there is no such link.
     pub fn new(spec: &Spec) -> Result<Self, Trouble> {
         spec.possible().map_err(|e| explain(spec, e))?;
-        let failed = |e| explain(spec, SpecError::Queue(e));
+        let failed = |e| explain(spec, e);
         let (queue, rng) = spec.queue(Instant::ZERO, 0).map_err(failed)?;
         let period = period(spec).map_err(failed)?;
         let link = Link::managed(spec.rate, spec.shortest(), queue, rng, 0).with(&spec.counted());
@@ -220,13 +221,15 @@ impl Replay {
 
 /// What a flow may send in a turn, bytes.
 fn quantum(spec: &Spec) -> u64 {
-    parameter(spec, "quantum").unwrap_or(u64::MAX).max(1)
+    let all = spec.disciplines();
+    let each = all.iter().filter_map(|discipline| parameter(discipline, "quantum"));
+    each.min().unwrap_or(u64::MAX).max(1)
 }
 
-/// A parameter of its discipline that is a whole number.
-fn parameter(spec: &Spec, name: &str) -> Option<u64> {
-    let given: Vec<_> = spec.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    let all = canonical(&spec.aqm, &given).unwrap_or_default();
+/// A parameter of a discipline that is a whole number.
+fn parameter((aqm, given): &(&str, Vec<(&str, String)>), name: &str) -> Option<u64> {
+    let given: Vec<_> = given.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let all = canonical(aqm, &given).unwrap_or_default();
     all.into_iter().find(|(known, _)| *known == name).and_then(|(_, text)| text.parse().ok())
 }
 
@@ -234,18 +237,22 @@ fn parameter(spec: &Spec, name: &str) -> Option<u64> {
 const QUEUES: u64 = 16;
 
 /// Time between the updates of such a queue while it is idle, ns.
-fn period(spec: &Spec) -> Result<u64, BuildError> {
+fn period(spec: &Spec) -> Result<u64, SpecError> {
     let rates = spec.sending.rates.as_ref().filter(|_| spec.told_rate);
     let told = rates.map_or(u64::MAX, |rates| rates.least_gap());
     let untold = Spec { told_rate: false, ..spec.clone() };
     // CAKE has at most 64 of them for each of its sets.
-    let sets = parameter(spec, "sets").unwrap_or(0).saturating_mul(64);
-    let queues = parameter(spec, "queues").unwrap_or(1).max(sets).div_ceil(QUEUES).max(1);
+    let of = |discipline| {
+        let sets = parameter(discipline, "sets").unwrap_or(0).saturating_mul(64);
+        parameter(discipline, "queues").unwrap_or(1).max(sets)
+    };
+    let queues = spec.disciplines().iter().map(of).fold(0, u64::saturating_add);
+    let queues = queues.div_ceil(QUEUES).max(1);
     Ok((own_period(&untold)?.min(told) / queues).max(1))
 }
 
 /// The shortest period of a queue's own timers, ns, without news of the rate.
-fn own_period(spec: &Spec) -> Result<u64, BuildError> {
+fn own_period(spec: &Spec) -> Result<u64, SpecError> {
     let (mut queue, mut rng) = spec.queue::<()>(Instant::ZERO, 0)?;
     let Some(first) = queue.poll_at() else { return Ok(u64::MAX) };
     queue.on_timer(&mut Cx { now: first, rng: &mut rng }, &mut ());

@@ -106,6 +106,31 @@ fn a_replay_decides_alike() {
     }
 }
 
+/// Leaves of several disciplines, one of which asks for codepoints; packets are from three hosts.
+#[test]
+fn a_replay_has_the_classes() {
+    let tree = r#"default = "rest"
+        class = [
+            { name = "line", rate = "9mbit" },
+            { name = "one", parent = "line", rate = "2mbit", ceil = "9mbit", address = ["0.0.0.1"], aqm = "cake" },
+            { name = "two", parent = "line", rate = "3mbit", address = ["0.0.0.2"], aqm = "fq-pie" },
+            { name = "rest", parent = "line", rate = "1mbit" },
+        ]"#;
+    let tree = scenario::tree::TreeSpec::from_toml(tree, "x").unwrap();
+    let mut specs = specs("red");
+    for (spec, down) in specs.iter_mut().zip([false, true]) {
+        let classes = crate::link::Classes::new(tree.clone(), down).unwrap();
+        spec.classes = Some(Arc::new(classes));
+    }
+    let [up, down] = replay_of(&specs, 3, 20_000);
+    let came = |link: &crate::link::Link| {
+        link.classes().unwrap().iter().map(|(_, c)| c.counters.arrived.packets).collect::<Vec<_>>()
+    };
+    let (up, down) = (came(&up), came(&down));
+    assert!(up[1..].iter().all(|came| *came > 2000), "{up:?}");
+    assert_eq!((down[0], down[1], down[2]), (down[3], 0, 0), "all are to 0.0.0.0");
+}
+
 #[test]
 fn a_replay_filters_the_same_acknowledgements() {
     let mut specs = specs("cake");

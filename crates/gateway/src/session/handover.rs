@@ -109,6 +109,13 @@ impl Session {
         if self.forwarder.links.iter().any(limits) {
             return refused("a new policer or shaper would let its burst pass again", RESTART);
         }
+        if self.forwarder.links.iter().any(|link| link.spec().classes.is_some()) {
+            return refused(
+                "with classes, what is queued in the old process would leave before all that comes to \
+                 the new one",
+                RESTART,
+            );
+        }
         if !self.forwarder.ports().iter().all(|port| port.files().is_some()) {
             return refused("no other process takes over the rings of AF_XDP", RESTART);
         }

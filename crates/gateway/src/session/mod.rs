@@ -254,8 +254,11 @@ impl Session {
                 continue;
             }
             let answer = match &asked.request {
-                Request::Show {} => Ok(self.state(report::TOP, false)),
-                Request::Watch {} => Ok(self.state(FLOWS_ON_PAGE, true)),
+                Request::Show { classes } => {
+                    let most = if *classes { usize::MAX } else { report::TOP };
+                    Ok(self.state([report::TOP, most], false))
+                }
+                Request::Watch {} => Ok(self.state([FLOWS_ON_PAGE, 0], true)),
                 Request::Renew(renewal) => self.renew(renewal).map(Value::from),
                 Request::Note(event) => {
                     let mut line = (**event).clone();
@@ -266,7 +269,7 @@ impl Session {
                 Request::Upgrade {} => self.upgrade(),
                 Request::Handover(step) => Ok(self.step(step)?),
                 Request::Set(change) => {
-                    self.change(change).map(|()| self.state(report::TOP, false))
+                    self.change(change).map(|()| self.state([report::TOP; 2], false))
                 }
                 // The thread at the socket answers this one.
                 Request::Join { .. } => Err(Trouble::new("this is not for the link", "")),
@@ -277,9 +280,9 @@ impl Session {
         Ok(())
     }
 
-    /// All that is known now, as JSON, with the `top` flows, and if that is wanted with the whole
+    /// All that is known now, as JSON, with the `top` flows and classes, and if that is wanted with the whole
     /// distribution of delays.
-    fn state(&mut self, top: usize, delays: bool) -> Value {
+    fn state(&mut self, top: [usize; 2], delays: bool) -> Value {
         let now = self.now();
         self.forwarder.deliver(now);
         let overrun = self.overrun();

@@ -56,7 +56,9 @@ fn capacity(spec: &Spec) -> Option<f64> {
     let mut frame = vec![0; length];
     frame[0] = 0x45;
     frame[2..4].copy_from_slice(&(length as u16).to_be_bytes());
-    let apart = transmission(spec.rate, length);
+    // They have no address of a class.
+    let rate = spec.classes.as_ref().map_or(spec.rate, |classes| classes.tree.default_ceil());
+    let apart = transmission(rate, length);
     let (mut all, mut best) = (0u64, 0.0f64);
     for _ in 0..TRIES {
         let (clock, mut count) = (Clock::new(), 0u32);

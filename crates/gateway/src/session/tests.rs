@@ -211,7 +211,7 @@ fn every_question_that_waits_is_answered() {
     let mut bench = Bench::plain(&quiet());
     bench.carry(&[100, 200]);
     let join = Request::Join { end: End::Near };
-    let answers = bench.ask(vec![Request::Show {}, Request::Watch {}, join]);
+    let answers = bench.ask(vec![Request::Show { classes: false }, Request::Watch {}, join]);
     let (shown, watched) = (answers[0].as_ref().unwrap(), answers[1].as_ref().unwrap());
     assert_eq!(
         (&shown["queues"][0]["arrivals"], &shown["queues"][1]["arrivals"]),
@@ -222,9 +222,9 @@ fn every_question_that_waits_is_answered() {
     assert!(answers[2].as_ref().unwrap_err().what.contains("not for the link"));
     // The caller may be gone.
     let (send, inbox) = channel();
-    send.send(Asked::new(Request::Show {}).0).unwrap();
+    send.send(Asked::new(Request::Show { classes: false }).0).unwrap();
     // Then nothing is done for it.
-    let (given_up, answered) = Asked::new(Request::Show {});
+    let (given_up, answered) = Asked::new(Request::Show { classes: false });
     assert!(given_up.take());
     send.send(given_up).unwrap();
     bench.session.inbox = Some(inbox);

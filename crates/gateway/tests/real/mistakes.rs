@@ -75,6 +75,52 @@ fn a_mistake_is_told_in_the_user_s_words() {
     }
 }
 
+/// Wrong keys in a file of classes, by what takes the place of a right line.
+#[test]
+fn a_mistake_in_classes_is_told_with_file_and_key() {
+    const GOOD: &str = "default = \"b\"\n[[class]]\nname = \"a\"\nrate = \"1mbit\"\n[[class]]\n\
+                        name = \"b\"\nparent = \"a\"\nrate = \"1mbit\"\naddress = [\"10.0.0.1\"]\n";
+    for (right, wrong, told) in [
+        ("default = \"b\"", "default = \"c\"", "default = \"c\": not allowed; allowed: a leaf: b"),
+        ("default = \"b\"", "", "default: missing; allowed: the name of a leaf"),
+        ("default", "defualt", "defualt = \"b\": unknown key; allowed: default, class"),
+        ("parent = \"a\"", "parent = \"x\"", "class[1].parent = \"x\""),
+        ("10.0.0.1", "10.0.0.1/8", "hint: 10.0.0.0/8 begins at its first address"),
+        (
+            "10.0.0.1",
+            "10.0.0",
+            "class[1].address[0] = \"10.0.0\": not allowed; allowed: an address or a prefix",
+        ),
+        ("address", "adress", "hint: did you mean `address`?"),
+        ("address = [\"10.0.0.1\"]", "peer = \"1\"", "class[1].peer = \"1\": only in a scenario"),
+        ("address", "prio = 9\naddress", "class[1].prio = 9: not allowed; allowed: 0 … 7"),
+        ("address", "quantum = \"2p\"\naddress", "class[1].quantum = \"2p\""),
+        ("address", "aqm = \"fq_codel\"\naddress", "hint: did you mean `fq-codel`?"),
+        (
+            "\"a\"\nrate = \"1mbit\"",
+            "\"a\"\nrate = \"2mbit\"",
+            "the class a may have 2mbit, and the link only 1mbit",
+        ),
+        ("\"a\"\nrate = \"1mbit\"", "\"a\"\nrate = \"1mbut\"", "class[0].rate = \"1mbut\""),
+    ] {
+        let file = scratch("tree.toml");
+        fs::write(&file, GOOD.replacen(right, wrong, 1)).unwrap();
+        let output = gateway(&format!("{LAB} --classes {}", file.display()), &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {errors}");
+        assert!(errors.contains(told), "{told} in {errors}");
+        _ = fs::remove_file(&file);
+    }
+    for (options, told) in [
+        ("--classes none.toml", "--classes none.toml: No such file or directory"),
+        ("--down-classes none.toml", "--down-classes none.toml: No such file or directory"),
+    ] {
+        let output = gateway(&format!("{LAB} {options}"), &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(told), "{told} in {errors}");
+    }
+}
+
 #[test]
 fn a_key_of_another_program_is_told_with_ours() {
     let file = scratch("mistake.toml");

@@ -14,6 +14,7 @@ use std::{fs, thread};
 use serde_json::Value;
 
 mod asking;
+mod classes;
 mod files;
 mod interfaces;
 mod links;

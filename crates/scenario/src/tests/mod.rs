@@ -418,6 +418,7 @@ fn a_queue_may_have_a_tree_of_classes() {
     let parents: Vec<_> = tree.classes.iter().map(|class| class.parent).collect();
     assert_eq!(parents, [None, Some(0), Some(0), Some(0), Some(0), Some(0)]);
     assert_eq!(tree.entries, [0, 1, 1, 1, 1, 2]);
+    assert_eq!((&tree.names[1][..], &tree.names[4][..]), ("circuit[0]", "circuit[3]"));
     let last = tree.rules.last().unwrap();
     assert_eq!((tree.rules.len(), last.1, last.0.dscp.clone()), (5, 5, Some(8..=8)));
     for (old, new, key, part) in [
@@ -434,6 +435,12 @@ fn a_queue_may_have_a_tree_of_classes() {
         ("rtt = \"50ms\"", "rt = \"50ms\"", "queue[0].class[2].params.rt", "did you mean `rtt`?"),
         ("ceil = \"5mbit\"", "prio = 8", "queue[0].class[1].prio", "0 … 7"),
         ("ceil = \"5mbit\"", "burst = \"2p\"", "queue[0].class[1].burst", "bytes"),
+        (
+            "ceil = \"5mbit\"",
+            "address = [\"::\"]",
+            "queue[0].class[1].address",
+            "only in the gateway",
+        ),
     ] {
         let e = with("w_q = 0.02 }", &CLASSES.replacen(old, new, 1));
         assert_eq!(e.key, key, "{e}");

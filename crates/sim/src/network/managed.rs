@@ -3,6 +3,9 @@
 //! A managed queue needs no event for its departures ([`link::server`]). How packets go from link to
 //! link: [`crate::network`].
 
+use std::iter::repeat;
+
+use aqm::fair::htb::{ClassCount, Htb};
 use aqm::{AnyQdisc, Duration, Env, Qdisc, Rate, Rng, Visitor};
 use link::{DecisionHash, Impair, QueueStats, QueueSummary, Sending, Server};
 
@@ -54,7 +57,7 @@ impl Link {
     ) -> Self {
         let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
         let service = Service { server, identities: None, scratch: Packet::default() };
-        let managed = Managed { queue, service, journal: None };
+        let managed = Managed { queue, service, journal: None, classes: Vec::new() };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), impaired: None }
     }
 
@@ -71,6 +74,8 @@ pub struct Managed {
     service: Service,
     /// The fate of each packet, if the run records it.
     journal: Option<Box<Journal>>,
+    /// The counts of its classes when the window of measurement began; none at time 0.
+    classes: Vec<ClassCount>,
 }
 
 /// What serves a managed queue.
@@ -124,7 +129,7 @@ impl Managed {
     /// A packet arrives at `now`.
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, packet: &Packet, wires: &mut Wires) {
-        let Self { service, queue, journal } = self;
+        let Self { service, queue, journal, .. } = self;
         service.scratch = *packet;
         let arrival = Arrive { service, wires, now };
         match journal {
@@ -152,7 +157,7 @@ impl Managed {
     /// Catches up to `until` (ns) while a journal is kept.
     #[cold]
     fn catch_up_watched(&mut self, until: u64, link: usize, wires: &mut Wires) {
-        let Self { service, queue, journal: Some(journal) } = self else { return };
+        let Self { service, queue, journal: Some(journal), .. } = self else { return };
         journal.watch(queue, |watched| {
             if let Some(mut merge) = wires.detach(link) {
                 while let Some(now) = service.take(&mut merge, until, &mut wires.lines) {
@@ -193,6 +198,7 @@ impl Managed {
     /// Begins a new window of measurement at `now`.
     pub(crate) fn restart_measurement(&mut self, now: u64) {
         self.service.server.restart_measurement(now, self.queue.counters());
+        self.classes = self.queue.as_tree().map(Htb::counts).unwrap_or_default();
     }
 
     /// The hash over its decisions.
@@ -207,6 +213,13 @@ impl Managed {
 
     pub(super) fn queue_mut(&mut self) -> &mut AnyQdisc<Packet> {
         &mut self.queue
+    }
+
+    /// What its classes did in the window, if it is a tree of them, in their order in the scenario.
+    pub fn classes(&self) -> impl Iterator<Item = ClassCount> {
+        let now = self.queue.as_tree().map(Htb::counts).unwrap_or_default();
+        let before = self.classes.iter().copied().chain(repeat(ClassCount::default()));
+        now.into_iter().zip(before).map(|(now, before)| now.since(before))
     }
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.

@@ -58,6 +58,8 @@ pub struct Outcome {
     pub summary: Table,
     /// A row a managed queue, the first queue of the scenario first.
     pub queues: Table,
+    /// A row a class of a managed queue that is a tree of them.
+    pub classes: Table,
     /// A row a flow.
     pub flows: Table,
     /// A row a sample and managed queue.
@@ -102,6 +104,7 @@ impl Outcome {
         [
             (&registry::SUMMARY, &self.summary),
             (&registry::QUEUES, &self.queues),
+            (&registry::CLASSES, &self.classes),
             (&registry::FLOWS, &self.flows),
             (&registry::SERIES, &self.series),
             (&registry::GROUPS, &self.groups),
@@ -299,6 +302,7 @@ impl Run {
         Outcome {
             summary,
             queues,
+            classes: self.class_table(),
             flows,
             series: self.series.table,
             groups: self.by_group.table,

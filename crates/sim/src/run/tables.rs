@@ -1,5 +1,6 @@
 //! The tables of a run that has ended; their columns are those of [`registry`], in that order.
 
+use aqm::fair::htb::ClassCount;
 use aqm::{Duration, Qdisc as _};
 use link::columns::{share, values};
 use link::varying::bits;
@@ -54,6 +55,28 @@ impl Run {
             row.count(state.flows);
             row.count(state.per_packet);
             row.count(named.parameters_set);
+        }
+        table
+    }
+
+    pub(super) fn class_table(&self) -> Table {
+        let mut table = registry::CLASSES.empty();
+        for (named, spec) in self.queues.iter().zip(&self.scenario.queue) {
+            let Some(queue) = self.simulation.queue(named.link) else { continue };
+            for (name, count) in spec.class_names().iter().zip(queue.classes()) {
+                let ClassCount { counters, backlog, borrowed } = count;
+                let (drops, marks) = (counters.all_dropped(), counters.all_marked());
+                let mut row = table.row();
+                row.text(&named.name);
+                row.text(name);
+                let [came, left] = [counters.arrived, counters.departed];
+                [came.packets, left.packets, drops.packets, marks.packets]
+                    .into_iter()
+                    .chain([came.bytes, left.bytes, drops.bytes, borrowed.packets, borrowed.bytes])
+                    .chain([backlog.packets.into(), backlog.bytes])
+                    .for_each(|number| row.count(number));
+                row.real(Some(left.bytes as f64 * 8.0 / self.measured_s()));
+            }
         }
         table
     }

@@ -11,13 +11,13 @@
 //! - Siblings that borrow share by `quantum` on each level of the tree. Linux goes on to the next parent when
 //!   it has been round the children of the one before.
 //! - Lengths are those on the wire ([`Framing`]). Tokens are exact to 1 ns a packet, against the class.
-//! - A packet that no rule knows goes to the last leaf. Linux sends it unshaped unless there is a `default`.
+//! - A packet of no leaf goes to the last leaf. Linux sends it unshaped unless there is a `default`.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::context::{Backlog, Cx, Env, State};
+use crate::context::{Backlog, Cx, Env, State, Tally};
 use crate::framing::Framing;
 use crate::packet::Meta;
 use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
@@ -61,6 +61,35 @@ impl Class {
     }
 }
 
+/// How packets find their leaves.
+#[derive(Clone, Copy, Debug)]
+pub enum Sorting<'a> {
+    /// By the first of the rules, each with its class, that holds for a packet.
+    Rules(&'a [(Rule, usize)]),
+    /// By the class in each packet's key ([`FlowKey::class`](crate::FlowKey::class)).
+    Keys,
+}
+
+/// What a class and all below it did so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ClassCount {
+    /// What happened to its packets.
+    pub counters: Counters,
+    /// What waits.
+    pub backlog: Backlog,
+    /// What it sent at the expense of a class above it.
+    pub borrowed: Tally,
+}
+
+impl ClassCount {
+    /// What happened since `earlier`, a past value of the same class; what waits is what waits now.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let counters = self.counters.since(earlier.counters);
+        Self { counters, borrowed: self.borrowed.since(earlier.borrowed), ..self }
+    }
+}
+
 /// A leaf: which class it is, and its queue.
 #[derive(Clone, Debug)]
 struct Leaf<Q> {
@@ -76,7 +105,8 @@ pub struct Htb<Q> {
     leaves: Box<[Leaf<Q>]>,
     /// The leaf of each class that is one.
     leaf_of: Box<[u32]>,
-    rules: Rules,
+    /// Without rules the keys of packets tell their classes.
+    rules: Option<Rules>,
     framing: Framing,
     backlog: Backlog,
     counters: Counters,
@@ -97,13 +127,13 @@ pub struct TreeError {
 
 impl<Q> Htb<Q> {
     /// A tree of `classes`; `queue` makes the queue of each that has no children, for the environment
-    /// that it will have. The first of the `rules`, each with its class, that holds for a packet counts.
+    /// that it will have. A packet that finds no leaf by its `sorting` goes to the last one.
     ///
     /// # Errors
     /// Classes that make no tree, or whose settings do not fit, as `wrong` tells it; those of `queue`.
     pub fn new<E>(
         classes: &[Class],
-        rules: &[(Rule, usize)],
+        sorting: Sorting<'_>,
         env: &Env,
         wrong: impl Fn(TreeError) -> E,
         mut queue: impl FnMut(usize, &Env) -> Result<Q, E>,
@@ -127,13 +157,16 @@ impl<Q> Htb<Q> {
                 allowed: "only with classes that have no children",
             })),
         };
-        let rules = rules.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        let rules = match sorting {
+            Sorting::Rules(all) => Some(Rules::new(all.iter().map(of).collect::<Result<_, _>>()?)),
+            Sorting::Keys => None,
+        };
         let deep = TreeError { class: 0, key: "parent", allowed: "eight levels at most" };
         Ok(Self {
             tree: Tree::new(classes, env.now).ok_or_else(|| wrong(deep))?,
             leaves: leaves.into(),
             leaf_of: leaf_of.into(),
-            rules: Rules::new(rules),
+            rules,
             framing: env.framing,
             backlog: Backlog::default(),
             counters: Counters::default(),
@@ -190,7 +223,34 @@ impl<Q> Htb<Q> {
     /// The leaf of a packet.
     #[inline]
     fn leaf(&self, meta: &Meta) -> usize {
-        self.rules.find(meta.flow).unwrap_or(self.leaves.len() - 1)
+        let found = match &self.rules {
+            Some(rules) => rules.find(meta.flow),
+            None => {
+                let leaf = self.leaf_of.get(usize::from(meta.flow.class()));
+                leaf.filter(|leaf| **leaf != u32::MAX).map(|leaf| *leaf as usize)
+            }
+        };
+        found.unwrap_or(self.leaves.len() - 1)
+    }
+
+    /// What each class did so far, in the order in which they were given.
+    pub fn counts<P: Copy>(&self) -> Vec<ClassCount>
+    where
+        Q: Qdisc<P>,
+    {
+        let mut all = vec![ClassCount::default(); self.leaf_of.len()];
+        for leaf in &self.leaves {
+            all[leaf.class].counters = *leaf.queue.counters();
+            all[leaf.class].backlog = leaf.queue.backlog();
+        }
+        for class in (0..all.len()).rev() {
+            all[class].borrowed = self.tree.borrowed(class);
+            if let Some(parent) = self.tree.parent(class) {
+                all[parent].counters = all[parent].counters + all[class].counters;
+                all[parent].backlog = all[parent].backlog + all[class].backlog;
+            }
+        }
+        all
     }
 
     /// Does something with the queue of a leaf that may change what waits there; says what waits then.
@@ -237,7 +297,8 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Htb<Q> {
             let last = after.packets == 0;
             if let Some((meta, _)) = &sent {
                 self.counters.departed.count(meta.len);
-                self.tree.sent(turn, self.framing.on_wire(meta.len), last, cx.now);
+                let len = self.framing.on_wire(meta.len);
+                self.tree.sent(turn, meta.len, len, last, cx.now);
                 return sent;
             }
             if last {

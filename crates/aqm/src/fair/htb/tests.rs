@@ -23,7 +23,8 @@ fn built(classes: &[Class]) -> Result<Plain, TreeError> {
     let queue = |_, env: &Env| {
         Ok::<_, TreeError>(Fifo::new(&Default::default(), env, &mut Rng::new(1, 0)).unwrap())
     };
-    Htb::new(classes, &rules, &Env { rate: Rate::from_mbit(1000), ..env(100) }, |e| e, queue)
+    let sorting = Sorting::Rules(&rules);
+    Htb::new(classes, sorting, &Env { rate: Rate::from_mbit(1000), ..env(100) }, |e| e, queue)
 }
 
 /// What a leaf is offered, Mbit/s.
@@ -367,7 +368,7 @@ fn a_leaf_is_asked_again_when_a_packet_comes_that_may_leave() {
         Ok::<_, TreeError>(Fq::new(&config, env, &mut Rng::new(1, 0)).unwrap())
     };
     let env = Env { rate: Rate::from_mbit(1000), ..env(100) };
-    let mut q: Htb<Fq<u32>> = Htb::new(&classes, &[], &env, |e| e, queue).unwrap();
+    let mut q: Htb<Fq<u32>> = Htb::new(&classes, Sorting::Keys, &env, |e| e, queue).unwrap();
     let mut rng = Rng::new(1, 0);
     let mut arrive = |q: &mut Htb<Fq<u32>>, flow, ms: u64| {
         let now = Instant::from_nanos(ms * 1_000_000);
@@ -386,4 +387,41 @@ fn a_leaf_is_asked_again_when_a_packet_comes_that_may_leave() {
     assert_eq!([depart(&mut q, 5), depart(&mut q, 6)], [Some(2), None]);
     assert_eq!(q.ready_at(), Some(Instant::from_nanos(20_000_000)));
     assert_eq!(depart(&mut q, 20), Some(1));
+}
+
+/// A link of 8 Mbit/s; the first leaf has 2 of them, the second 4 and may have all. What a key says of no
+/// leaf goes to the last one.
+#[test]
+fn keys_name_classes_and_each_is_counted() {
+    let classes = [
+        Class::new(None, mbit(8.0)),
+        Class { ceil: mbit(2.0), ..Class::new(Some(0), mbit(2.0)) },
+        Class { ceil: mbit(8.0), ..Class::new(Some(0), mbit(4.0)) },
+    ];
+    let queue = |_, env: &Env| {
+        Ok::<_, TreeError>(Fifo::new(&Default::default(), env, &mut Rng::new(1, 0)).unwrap())
+    };
+    let mut q: Plain = Htb::new(&classes, Sorting::Keys, &env(100), |e| e, queue).unwrap();
+    let mut rng = Rng::new(1, 0);
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let named = [1, 2, 2, 0, 3, 9];
+    for class in named {
+        let meta = Meta { len: 1000, flow: FlowKey(7).in_class(class), ..Meta::default() };
+        q.enqueue(meta, class.into(), &mut Cx { now: at(0), rng: &mut rng }, &mut ());
+    }
+    let waits = |q: &Plain| q.counts().iter().map(|c| c.backlog.packets).collect::<Vec<_>>();
+    assert_eq!(waits(&q), [6, 1, 5], "0 has classes below it, and 3 and 9 are none");
+    for ms in 0..50 {
+        q.dequeue(&mut Cx { now: at(ms), rng: &mut rng }, &mut ());
+    }
+    let counts = q.counts();
+    let told = |c: &ClassCount| (c.counters.departed.packets, c.borrowed);
+    let none = Tally::default();
+    let borrowed = counts[2].borrowed;
+    assert_eq!(counts.iter().map(told).collect::<Vec<_>>(), [(6, none), (1, none), (5, borrowed)]);
+    // A packet takes 2 ms of 4 Mbit/s, and a burst of 1600 B is 3.2 ms. From 1 ms on one leaves each ms: the
+    // first four find 3.2, 2.2, 1.2 and 0.2 ms, and the fifth is 0.8 ms short.
+    assert_eq!((borrowed.packets, borrowed.bytes), (1, 1000));
+    assert_eq!(counts[0].counters, *q.counters());
+    assert_eq!(waits(&q), [0; 3]);
 }

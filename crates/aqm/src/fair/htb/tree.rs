@@ -20,6 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Class;
+use crate::context::Tally;
 use crate::fair::links::{Chain, Links};
 use crate::time::{Duration, Instant};
 
@@ -75,6 +76,8 @@ struct Node {
     at: Instant,
     /// Its queue gives nothing before.
     held: Instant,
+    /// What it sent at the expense of a class above it.
+    borrowed: Tally,
 }
 
 /// The place of a class in a list: what it may still send in its turn, bytes, and the last round in which
@@ -137,6 +140,7 @@ impl Tree {
             ceil: Bucket::new(class.ceil.bits_per_second(), class.cburst.into()),
             at: now,
             held: now,
+            borrowed: Tally::default(),
         };
         let slots = classes.len() * PRIOS;
         let mut places = Links::new(slots);
@@ -185,8 +189,8 @@ impl Tree {
         }
     }
 
-    /// A packet of `len` bytes was sent in a turn. `last`: the leaf has no more.
-    pub(super) fn sent(&mut self, turn: Turn, len: u32, last: bool, now: Instant) {
+    /// A packet of `bytes`, `len` on the wire, was sent in a turn. `last`: the leaf has no more.
+    pub(super) fn sent(&mut self, turn: Turn, bytes: u32, len: u32, last: bool, now: Instant) {
         let mut class = turn.class;
         loop {
             let level = self.nodes[class].level;
@@ -208,6 +212,8 @@ impl Tree {
             node.ceil.fill(ns);
             if node.level >= turn.level {
                 node.rate.pay(len);
+            } else {
+                node.borrowed.count(bytes);
             }
             node.ceil.pay(len);
             let next = node.parent;
@@ -244,6 +250,18 @@ impl Tree {
     /// Whether a class with packets waits for its ceil.
     pub(super) fn waits(&self, class: usize) -> bool {
         self.nodes[class].mode == Mode::Waits
+    }
+
+    /// What a class sent at the expense of one above it.
+    pub(super) fn borrowed(&self, class: usize) -> Tally {
+        self.nodes[class].borrowed
+    }
+
+    /// The class above a class.
+    pub(super) fn parent(&self, class: usize) -> Option<usize> {
+        Some(self.nodes[class].parent)
+            .filter(|parent| *parent != NONE)
+            .map(|parent| parent as usize)
     }
 
     /// A class has sent from the list in which it stands. Of those that may send each has a packet at a time,

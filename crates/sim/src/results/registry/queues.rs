@@ -131,6 +131,42 @@ pub const QUEUES: TableSpec = TableSpec {
     ],
 };
 
+/// The classes of queues that are trees of them.
+pub const CLASSES: TableSpec = TableSpec {
+    name: "classes",
+    row: "a row per class of a queue with `[[queue.class]]`",
+    simulated: true,
+    needs: &[],
+    columns: &[
+        QUEUE,
+        text(
+            &["class"],
+            "Its `name`; of an entry with `each`, with the number of the host, as `circuit[7]`.",
+        ),
+        count(
+            &["arrivals", "departures", "drops", "marks"],
+            "packets",
+            "Packets of the class and of all below it.",
+        ),
+        count(
+            &["arrivals_bytes", "departures_bytes", "drops_bytes"],
+            "bytes",
+            "Arrivals, departures and drops in bytes.",
+        ),
+        count(
+            &["borrowed", "borrowed_bytes"],
+            "packets, bytes",
+            "Those of the departures that left by the rate of a class above it.",
+        ),
+        count(
+            &["backlog_packets", "backlog_bytes"],
+            "packets, bytes",
+            "What is queued at the end.",
+        ),
+        real(&["throughput_bps"], "bit/s", "`departures_bytes` over the window."),
+    ],
+};
+
 /// Queues over time; the signals of the disciplines follow these columns.
 pub const SERIES: TableSpec = TableSpec {
     name: "series",

@@ -23,6 +23,7 @@ fn tables_are_as_declared() {
     let text = "duration = \"2s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
                 delay = \"5ms\"\njitter = \"1ms\"\n\
                 [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
+                class = [{ name = \"all\", rate = \"9mbit\" }]\n\
                 [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
                 from = [\"a\"]\nto = [\"b\"]\n\
                 [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
@@ -79,4 +80,34 @@ fn drops_stand_at_their_cause() {
     for (cause, drops) in Cause::ALL.into_iter().zip(1..) {
         assert_eq!(value(&counters, &format!("drops_{}", cause.name())), Value::Count(drops));
     }
+}
+
+/// The root has what its queue has, in the window alone, and the leaves together too. A leaf whose ceil is its
+/// rate borrows nothing.
+#[test]
+fn classes_add_up() {
+    let text = "duration = \"4s\"\nwarmup = \"2s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+                rate = \"20mbit\"\ndelay = \"5ms\"\n\
+                [[queue]]\nlink = \"a->b\"\naqm = \"droptail\"\nbuffer = \"50p\"\n\
+                [[queue.class]]\nname = \"all\"\nrate = \"9mbit\"\n\
+                [[queue.class]]\nname = \"each\"\nparent = \"all\"\nrate = \"1mbit\"\n\
+                ceil = \"9mbit\"\npeer = \"0..1\"\neach = \"peer\"\n\
+                [[queue.class]]\nname = \"rest\"\nparent = \"all\"\nrate = \"2mbit\"\n\
+                [[traffic]]\nfrom = [\"a\"]\nto = [\"b\"]\ntransport = \"sack\"\npeer = 1\n\
+                [[traffic]]\nfrom = [\"a\"]\nto = [\"b\"]\ntransport = \"cbr\"\nrate = \"3mbit\"\npeer = 7\n";
+    let scenario = crate::capture::scenario(text, "x").unwrap();
+    let outcome = Run::new(scenario, text, "x").unwrap().finish();
+    let Column::Text(names) = outcome.classes.column("class").unwrap() else { panic!("no names") };
+    assert_eq!(names[..], ["all", "each[0]", "each[1]", "rest"].map(String::from));
+    for key in ["arrivals", "departures", "drops", "marks", "departures_bytes", "drops_bytes"] {
+        let of = |row| outcome.classes.number(key, row).unwrap();
+        assert_eq!(of(0), outcome.queues.number(key, 0).unwrap(), "{key}");
+        assert_eq!(of(0), of(1) + of(2) + of(3), "{key}");
+    }
+    let of = |key, row| outcome.classes.number(key, row).unwrap();
+    let rates = [0, 1, 2, 3].map(|row| of("throughput_bps", row) / 1e6);
+    assert!(rates[0] <= 9.02 && rates[1] == 0.0 && rates[2] > 6.0, "{rates:?}");
+    assert!((rates[3] - 2.0).abs() < 0.02, "{rates:?}");
+    assert_eq!((of("borrowed", 0), of("borrowed", 3)), (0.0, 0.0));
+    assert!(of("borrowed", 2) > 0.8 * of("departures", 2), "{}", of("borrowed", 2));
 }
