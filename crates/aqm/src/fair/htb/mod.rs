@@ -12,6 +12,8 @@
 //!   it has been round the children of the one before.
 //! - Lengths are those on the wire ([`Framing`]). Tokens are exact to 1 ns a packet, against the class.
 //! - A packet of no leaf goes to the last leaf. Linux sends it unshaped unless there is a `default`.
+//! - A leaf that runs empty is asked once more, so that it learns of it. In Linux nobody asks it: there the
+//!   average of an empty RED does not age, and a flow that has run empty stays in FQ-CoDel's list.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -299,6 +301,10 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Htb<Q> {
                 self.counters.departed.count(meta.len);
                 let len = self.framing.on_wire(meta.len);
                 self.tree.sent(turn, meta.len, len, last, cx.now);
+                if last {
+                    // It is asked again only once a packet has come, and learns by this that it is idle.
+                    self.with(leaf, out, |queue, tap| queue.dequeue(cx, tap));
+                }
                 return sent;
             }
             if last {

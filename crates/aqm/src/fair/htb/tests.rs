@@ -425,3 +425,38 @@ fn keys_name_classes_and_each_is_counted() {
     assert_eq!(counts[0].counters, *q.counters());
     assert_eq!(waits(&q), [0; 3]);
 }
+
+/// A leaf learns that it has run empty: RED's average ages while it waits.
+#[test]
+fn a_leaf_that_runs_empty_learns_of_it() {
+    use crate::policy::red::Red;
+    let classes = [Class::new(None, mbit(8.0))];
+    let queue = |_, env: &Env| {
+        let config =
+            crate::policy::lab::config(&[("min_th", "5p"), ("max_th", "15p"), ("w_q", "0.1")]);
+        Ok::<_, TreeError>(Fifo::new(&config, env, &mut Rng::new(1, 0)).unwrap())
+    };
+    let mut q: Htb<Fifo<Red, u32>> =
+        Htb::new(&classes, Sorting::Keys, &env(100), |e| e, queue).unwrap();
+    let mut rng = Rng::new(1, 0);
+    let mut average = |q: &mut Htb<Fifo<Red, u32>>, ms: u64| {
+        let now = Instant::from_nanos(ms * 1_000_000);
+        let mut cx = Cx { now, rng: &mut rng };
+        let meta = Meta { len: 1000, arrived: now, ..Meta::default() };
+        q.enqueue(meta, 0, &mut cx, &mut ());
+        let mut average = None;
+        q.leaves[0].queue.observe(now, &mut |name, value| {
+            average = average.or((name == "avg").then_some(value));
+        });
+        average.unwrap()
+    };
+    let busy = (0..9).map(|_| average(&mut q, 0)).last().unwrap();
+    assert!(busy > 2.0, "{busy}");
+    let mut rng = Rng::new(1, 0);
+    for ms in 1..50 {
+        q.dequeue(&mut Cx { now: Instant::from_nanos(ms * 1_000_000), rng: &mut rng }, &mut ());
+    }
+    assert_eq!(q.backlog().packets, 0);
+    let rested = average(&mut q, 1000);
+    assert!(rested < 0.01 * busy, "{rested} after a second, {busy} before");
+}
