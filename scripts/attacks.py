@@ -50,7 +50,7 @@ def words(moves: Moves, threat: Threat) -> str:
     made = group(moves, threat)
     flows = "one flow" if made["flows"] == 1 else f"{made['flows']} flows"
     if moves.turns > 1:
-        flows += f", {moves.turns} times others"
+        flows = f"{made['flows']} of {moves.turns * made['flows']} flows at a time"
     rate = made["flows"] * bits_per_second(made["rate"]) / 1e6
     when = f", together {rate:.1f} Mb/s"
     if moves.period:
