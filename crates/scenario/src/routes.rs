@@ -21,6 +21,8 @@ pub struct Routes<'a> {
 #[derive(Default)]
 struct Search {
     settled: HashMap<usize, Cost>,
+    /// The links that lead on from nodes where a route came by: a switch may have thousands.
+    onward: HashMap<usize, Vec<u32>>,
     open: BinaryHeap<Reverse<(Cost, usize)>>,
 }
 
@@ -39,16 +41,17 @@ impl<'a> Routes<'a> {
         mut choose: impl FnMut(usize, usize) -> usize,
     ) -> Option<Route> {
         let ends = self.ends(from, to)?;
+        let links = &self.topology.links;
         let mut route = ends.first;
         let mut node = ends.from;
         while node != ends.to {
             let onward = self.onward(node, ends.to);
-            let link = match onward[..] {
+            let link = match *onward {
                 [only] => only,
                 _ => *onward.get(choose(node, onward.len()))?,
             };
             route.push(link);
-            node = self.topology.links[link as usize].to;
+            node = links[link as usize].to;
         }
         route.extend(ends.last);
         Some(route)
@@ -58,16 +61,17 @@ impl<'a> Routes<'a> {
     /// node; `None` without one, and if there are more than `most`.
     pub fn all(&mut self, from: usize, to: usize, most: usize) -> Option<Vec<(Route, f64)>> {
         let ends = self.ends(from, to)?;
+        let links = &self.topology.links;
         // Equally short routes have as many hops.
         let mut routes = vec![(ends.first, ends.from, 1.0)];
         while routes.first().is_some_and(|(_, node, _)| *node != ends.to) {
             let mut longer = Vec::new();
             for (route, node, share) in routes {
                 let onward = self.onward(node, ends.to);
-                for &link in &onward {
+                for &link in onward {
                     let mut route = route.clone();
                     route.push(link);
-                    let node = self.topology.links[link as usize].to;
+                    let node = links[link as usize].to;
                     longer.push((route, node, share / onward.len() as f64));
                 }
                 if longer.len() > most {
@@ -104,16 +108,17 @@ impl<'a> Routes<'a> {
     }
 
     /// The links out of `node` that begin a shortest route to `to`; both are settled.
-    fn onward(&self, node: usize, to: usize) -> Vec<u32> {
-        let Some(settled) = self.searches.get(&to).map(|search| &search.settled) else {
-            return Vec::new();
-        };
-        let leads = |&link: &usize| {
-            let after = settled.get(&self.topology.links[link].to);
-            after.map(|&after| self.longer(after, link)).as_ref() == settled.get(&node)
-        };
-        let out = self.topology.out[node].iter().copied();
-        out.filter(leads).map(|link| link as u32).collect()
+    fn onward(&mut self, node: usize, to: usize) -> &[u32] {
+        let topology = self.topology;
+        let Some(Search { settled, onward, .. }) = self.searches.get_mut(&to) else { return &[] };
+        onward.entry(node).or_insert_with(|| {
+            let leads = |&link: &usize| {
+                let after = settled.get(&topology.links[link].to);
+                after.map(|&after| longer(topology, after, link)).as_ref() == settled.get(&node)
+            };
+            let out = topology.out[node].iter().copied();
+            out.filter(leads).map(|link| link as u32).collect()
+        })
     }
 
     /// Goes on with the search from `to` until `from` is settled, and with it all that is nearer. Returns
@@ -133,7 +138,7 @@ impl<'a> Routes<'a> {
             for &link in &self.topology.into[node] {
                 let before = self.topology.links[link].from;
                 if self.leads_on(before) {
-                    search.open.push(Reverse((self.longer(cost, link), before)));
+                    search.open.push(Reverse((longer(self.topology, cost, link), before)));
                 }
             }
         }
@@ -148,15 +153,15 @@ impl<'a> Routes<'a> {
         !matches!((&out[node][..], &into[node][..]),
             (&[there], &[back]) if links[there].to == links[back].from)
     }
+}
 
-    /// The cost of a route that begins with `link` and goes on at `cost`.
-    fn longer(&self, cost: Cost, link: usize) -> Cost {
-        let delay = match self.topology.routing {
-            Routing::Hops => 0,
-            Routing::Delay => self.topology.links[link].delay.as_nanos(),
-        };
-        (cost.0 + delay, cost.1 + 1)
-    }
+/// The cost of a route that begins with `link` and goes on at `cost`.
+fn longer(topology: &Topology, cost: Cost, link: usize) -> Cost {
+    let delay = match topology.routing {
+        Routing::Hops => 0,
+        Routing::Delay => topology.links[link].delay.as_nanos(),
+    };
+    (cost.0 + delay, cost.1 + 1)
 }
 
 /// The first and the last link of all routes between two nodes, and what is between them.
