@@ -203,6 +203,8 @@ pub(crate) struct Classes {
 
 /// The most classes of a tree.
 const MOST: usize = 20_000;
+/// The longest name of a class, bytes.
+const MOST_OF_NAME: usize = 64;
 
 /// What the entries of a queue say; `within` makes the key of a complaint.
 pub(crate) fn expand(
@@ -243,6 +245,13 @@ pub(crate) fn expand(
                 }
             },
         };
+        // Names are printed to terminals.
+        let shown = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
+        if !(1..=MOST_OF_NAME).contains(&spec.name.len()) || !spec.name.chars().all(shown) {
+            let allowed =
+                format!("letters, digits, ASCII signs and spaces, 1 to {MOST_OF_NAME} bytes");
+            return Err(Complaint::new(within(n, "name"), allowed));
+        }
         if known.insert(spec.name.as_str(), n).is_some() {
             return Err(Complaint::new(within(n, "name"), "a name of its own"));
         }
@@ -322,12 +331,10 @@ pub(crate) fn expand(
             entries.push(n);
             names.push(name);
         }
-    }
-    if classes.len() > MOST {
-        return Err(Complaint::new(
-            within(0, "each"),
-            format!("{MOST} classes at most, not {}", classes.len()),
-        ));
+        if classes.len() > MOST {
+            let key = if spec.each.is_some() { "each" } else { "name" };
+            return Err(Complaint::new(within(n, key), format!("{MOST} classes at most")));
+        }
     }
     Ok(Classes { classes, entries, names, rules })
 }

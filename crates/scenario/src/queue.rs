@@ -481,7 +481,7 @@ impl QueueSpec {
 }
 
 /// The most that the disciplines of a tree's leaves may remember, bytes.
-const MOST_OF_CLASSES: u64 = 4 << 30;
+const MOST_OF_CLASSES: u64 = 2 << 30;
 
 /// A complaint about queue `i`, about a class of it.
 fn renamed(complaint: Complaint, i: usize, class: &str) -> Complaint {

@@ -384,6 +384,26 @@ rate = "5mbit"
         assert_eq!(queue.as_tree().unwrap().counts().len(), 20_000);
         let more = text + "[[class]]\nname = \"x\"\nparent = \"line\"\nrate = \"1mbit\"\n";
         let told = TreeSpec::from_toml(&more, "x").unwrap_err().to_string();
-        assert!(told.contains("20000 classes at most, not 20001"), "{told}");
+        assert!(
+            told.contains("class[20000].name") && told.contains("20000 classes at most"),
+            "{told}"
+        );
+    }
+
+    /// Names are printed to terminals.
+    #[test]
+    fn names_are_short_and_can_be_printed() {
+        let named = |name: &str| FILE.replace("\"line\"", &format!("\"{name}\""));
+        let long = "x".repeat(65);
+        for wrong in ["", "a\\nb", "a\\tb", "\\u001b[31m", "\\u202eanna", "\\u0000", &long] {
+            let told = TreeSpec::from_toml(&named(wrong), "x").unwrap_err().to_string();
+            assert!(
+                told.contains("class[0].name") && told.contains("letters"),
+                "{wrong:?}: {told}"
+            );
+        }
+        for right in ["a b", "Müller & Söhne", "c[7]", "'"] {
+            assert!(TreeSpec::from_toml(&named(right), "x").is_ok(), "{right}");
+        }
     }
 }

@@ -54,8 +54,8 @@ impl Classes {
         let given: Vec<_> = params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         AnyQdisc::<()>::build(aqm, &given, env, &mut rng.clone()).map_err(SpecError::Queue)?;
         self.tree.build(aqm, params, env, rng).map_err(|complaint| {
-            let told = ScenarioError::from_complaint(complaint, "", "--classes");
-            SpecError::Classes(told.to_string(), "")
+            let of = format!("the classes of the way {}", self.way());
+            SpecError::Classes(ScenarioError::from_complaint(complaint, "", &of).to_string(), "")
         })
     }
 
@@ -67,9 +67,14 @@ impl Classes {
         }
         let root = &self.tree.class[0].name;
         Err(SpecError::Classes(
-            format!("the class {root} may have {ceil}, and the link only {rate}"),
-            "a higher --rate, or less for the class: else the link decides, which knows no classes",
+            format!("the class {root} may have {ceil}, and the link {} only {rate}", self.way()),
+            "a higher --rate or --down-rate, or less for the class: else the link decides, which \
+             knows no classes",
         ))
+    }
+
+    fn way(&self) -> &'static str {
+        if self.down { "down" } else { "up" }
     }
 }
 

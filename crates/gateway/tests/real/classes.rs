@@ -107,7 +107,7 @@ fn what_does_not_go_with_classes_is_refused() {
     let (text, errors) = operator::well(&output);
     for told in [
         "no other queue while the link has classes",
-        "the class line may have 600kbit, and the link only 500kbit",
+        "the class line may have 600kbit, and the link up only 500kbit",
         "shaper beside classes",
         "no upgrade while it runs: with classes",
     ] {

@@ -99,9 +99,14 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
         (
             "\"a\"\nrate = \"1mbit\"",
             "\"a\"\nrate = \"2mbit\"",
-            "the class a may have 2mbit, and the link only 1mbit",
+            "the class a may have 2mbit, and the link up only 1mbit",
         ),
         ("\"a\"\nrate = \"1mbit\"", "\"a\"\nrate = \"1mbut\"", "class[0].rate = \"1mbut\""),
+        (
+            "\"a\"\nrate",
+            "\"a\\nb\"\nrate",
+            "class[0].name = \"a\\nb\": not allowed; allowed: letters",
+        ),
     ] {
         let file = scratch("tree.toml");
         fs::write(&file, GOOD.replacen(right, wrong, 1)).unwrap();
