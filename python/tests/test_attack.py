@@ -9,7 +9,7 @@ from conftest import Cli
 
 import bluewater
 from bluewater.errors import InputError, Interrupted
-from bluewater.lab.attacks import _reduced, Runs
+from bluewater.lab.attacks import Runs, _reduced
 from bluewater.lab.making import Maker
 from bluewater.study.search import attack as rules
 from bluewater.study.search.attack import Moves, Threat

@@ -123,6 +123,7 @@ class Runs:
         self.maker = maker
 
     def scenario(self, chosen: Moves | None, seed: int) -> Scenario:
+        """The link with an attack, or without one."""
         table = rules.scenario(self.aqm, self.threat, chosen)
         return self.maker.scenario({**table, "seed": seed}, self.threat)
 
