@@ -83,7 +83,7 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
     for (right, wrong, told) in [
         ("default = \"b\"", "default = \"c\"", "default = \"c\": not allowed; allowed: a leaf: b"),
         ("default = \"b\"", "", "default: missing; allowed: the name of a leaf"),
-        ("default", "defualt", "defualt = \"b\": unknown key; allowed: default, class"),
+        ("default", "defaultx", "defaultx = \"b\": unknown key; allowed: default, class"),
         ("parent = \"a\"", "parent = \"x\"", "class[1].parent = \"x\""),
         ("10.0.0.1", "10.0.0.1/8", "hint: 10.0.0.0/8 begins at its first address"),
         (
@@ -91,7 +91,7 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
             "10.0.0",
             "class[1].address[0] = \"10.0.0\": not allowed; allowed: an address or a prefix",
         ),
-        ("address", "adress", "hint: did you mean `address`?"),
+        ("address", "addresx", "hint: did you mean `address`?"),
         ("address = [\"10.0.0.1\"]", "peer = \"1\"", "class[1].peer = \"1\": only in a scenario"),
         ("address", "prio = 9\naddress", "class[1].prio = 9: not allowed; allowed: 0 … 7"),
         ("address", "quantum = \"2p\"\naddress", "class[1].quantum = \"2p\""),
