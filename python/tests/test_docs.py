@@ -243,7 +243,7 @@ def test_the_example_of_a_link_that_varies_runs() -> None:
 def test_the_examples_of_the_last_mile_run() -> None:
     """Hosts share a home's line whatever their flows are, and circuits reach their ceils."""
     text = (DOCS / "last-mile.md").read_text("utf-8")
-    home, tree = [block["code"] for block in BLOCK.finditer(text) if block["kind"] == "toml"]
+    home, tree, _ = [block["code"] for block in BLOCK.finditer(text) if block["kind"] == "toml"]
     for code, low, high in [(home, 20.5e6, 23.5e6), (tree, 45e6, 50.5e6)]:
         flows = bluewater.run(code).flows
         for _, own in flows.group_by("group"):
