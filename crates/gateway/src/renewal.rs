@@ -81,6 +81,8 @@ impl Keeper {
         // Ctrl-C is not for it.
         keeper.process_group(0);
         let child = keeper.spawn().map_err(failed)?;
+        // It has the other end, which is to close if it ends.
+        drop(keeper);
         upgrade::leave(&ours, facts, files).map_err(failed)?;
         let asked = ours.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(SIGHUP, asked).map_err(failed)?;
