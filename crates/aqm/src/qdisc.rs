@@ -66,14 +66,18 @@ impl Counters {
     /// What happened since `earlier`, past values of the same counters.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
-        let each = |now: [Tally; Cause::COUNT], then: [Tally; Cause::COUNT]| {
-            core::array::from_fn(|cause| now[cause].since(then[cause]))
+        self.with(earlier, Tally::since)
+    }
+
+    fn with(self, other: Self, of: fn(Tally, Tally) -> Tally) -> Self {
+        let each = |a: [Tally; Cause::COUNT], b: [Tally; Cause::COUNT]| {
+            core::array::from_fn(|cause| of(a[cause], b[cause]))
         };
         Self {
-            arrived: self.arrived.since(earlier.arrived),
-            departed: self.departed.since(earlier.departed),
-            dropped: each(self.dropped, earlier.dropped),
-            marked: each(self.marked, earlier.marked),
+            arrived: of(self.arrived, other.arrived),
+            departed: of(self.departed, other.departed),
+            dropped: each(self.dropped, other.dropped),
+            marked: each(self.marked, other.marked),
         }
     }
 
@@ -86,15 +90,7 @@ impl Counters {
 impl Add for Counters {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        let each = |a: [Tally; Cause::COUNT], b: [Tally; Cause::COUNT]| {
-            core::array::from_fn(|cause| a[cause] + b[cause])
-        };
-        Self {
-            arrived: self.arrived + other.arrived,
-            departed: self.departed + other.departed,
-            dropped: each(self.dropped, other.dropped),
-            marked: each(self.marked, other.marked),
-        }
+        self.with(other, Tally::add)
     }
 }
 

@@ -302,9 +302,7 @@ impl Way {
             Trouble::new(ScenarioError { hint: String::new(), ..e }.to_string(), hint)
         };
         let tree = TreeSpec::from_toml(&text, &name).map_err(wrong)?;
-        let complaint =
-            |c| wrong(ScenarioError::from_complaint(c, &text, &path.display().to_string()));
-        Classes::new(tree, down).map(|classes| Some(Arc::new(classes))).map_err(complaint)
+        Ok(Some(Arc::new(Classes { tree, down })))
     }
 
     /// The option `long` as it was given.

@@ -142,7 +142,7 @@ pub const TOP: usize = 10;
 
 /// Counts of the classes that sent most, by class, if there are classes.
 fn classes(link: &Link, most: usize) -> Option<Value> {
-    let mut all = link.classes()?;
+    let mut all = if most > 0 { link.classes()? } else { return None };
     all.sort_by_key(|(_, count)| Reverse(count.counters.departed.bytes));
     all.truncate(most);
     let of = |number: fn(&ClassCount) -> u64| -> Map<String, Value> {

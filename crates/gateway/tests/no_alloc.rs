@@ -16,7 +16,7 @@ fn no_packet_takes_memory() {
     let plain = |aqm: &str| Spec::new(Rate::from_mbit(10), delay, limit, aqm);
     let tree = "default = 'b'\nclass = [{ name = 'a', rate = '10mbit' }, \
                 { name = 'b', parent = 'a', rate = '5mbit', ceil = '10mbit' }]";
-    let tree = Classes::new(TreeSpec::from_toml(tree, "").unwrap(), false).unwrap();
+    let tree = Classes { tree: TreeSpec::from_toml(tree, "").unwrap(), down: false };
     let with_classes = Spec { classes: Some(tree.into()), ..plain("fq-codel") };
     for spec in CATALOG.iter().map(|entry| plain(entry.name)).chain([with_classes]) {
         let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();

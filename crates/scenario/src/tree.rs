@@ -27,6 +27,8 @@ pub struct TreeSpec {
     /// `each`.
     #[serde(default)]
     pub class: Vec<ClassSpec>,
+    #[serde(skip)]
+    addresses: Addresses,
 }
 
 impl TreeSpec {
@@ -71,7 +73,8 @@ impl TreeSpec {
         let mut queue = self.queue("droptail", &[]);
         queue.check(0).map_err(own)?;
         self.class = queue.class;
-        self.addresses().map(drop)
+        self.addresses = self.sorted()?;
+        Ok(())
     }
 
     /// The queue with these classes. Leaves without an algorithm have `aqm` with `params`.
@@ -123,10 +126,12 @@ impl TreeSpec {
     }
 
     /// Which class has which addresses.
-    ///
-    /// # Errors
-    /// A default that is no leaf, or addresses that two classes have.
-    pub fn addresses(&self) -> Result<Addresses, Complaint> {
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The addresses in order; refuses a default that is no leaf, and addresses that two classes have.
+    fn sorted(&self) -> Result<Addresses, Complaint> {
         let names: Vec<&str> = self.leaves().map(|leaf| leaf.name.as_str()).collect();
         if self.default.is_empty() {
             return Err(Complaint::wrong("default", "missing")
@@ -171,13 +176,19 @@ fn own(mut complaint: Complaint) -> Complaint {
 }
 
 /// Classes by their addresses, of which the longest prefix counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Addresses {
     /// The first address of each range, in order, from 0 on.
     starts: Box<[u128]>,
     /// The class of each.
     classes: Box<[u16]>,
     default: u16,
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self::new(&[], 0)
+    }
 }
 
 impl Addresses {
@@ -249,7 +260,7 @@ rate = "5mbit"
 
     fn class(tree: &TreeSpec, address: &str) -> u16 {
         let address: Text<Prefix> = Text(address.parse().unwrap());
-        tree.addresses().unwrap().class(address.0.first.to_be_bytes())
+        tree.addresses().class(address.0.first.to_be_bytes())
     }
 
     #[test]

@@ -3,44 +3,29 @@
 use aqm::fair::htb::ClassCount;
 use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
 use scenario::classes::ClassSpec;
-use scenario::error::{Complaint, ScenarioError};
-use scenario::tree::{Addresses, TreeSpec};
+use scenario::error::ScenarioError;
+use scenario::tree::TreeSpec;
 
 use super::{Link, SpecError};
 use crate::frame::Flow;
 
-/// Classes, and which addresses they have.
-#[derive(Clone, Debug)]
+/// The classes of one way.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Classes {
     /// The classes.
     pub tree: TreeSpec,
-    addresses: Addresses,
     /// Whether customers are those that packets go to, and not those that they are from.
-    down: bool,
-}
-
-impl PartialEq for Classes {
-    fn eq(&self, other: &Self) -> bool {
-        self.tree == other.tree && self.down == other.down
-    }
+    pub down: bool,
 }
 
 impl Classes {
-    /// For the way up, or the way `down`.
-    ///
-    /// # Errors
-    /// Addresses that two classes have.
-    pub fn new(tree: TreeSpec, down: bool) -> Result<Self, Complaint> {
-        Ok(Self { addresses: tree.addresses()?, tree, down })
-    }
-
     /// The class of a packet. A frame without a sound IP header has no flow, and is the default's.
     #[inline]
     pub(super) fn class(&self, flow: &Flow) -> u16 {
         if *flow == Flow::default() {
-            return self.addresses.default_class();
+            return self.tree.addresses().default_class();
         }
-        self.addresses.class(if self.down { flow.destination } else { flow.source })
+        self.tree.addresses().class(if self.down { flow.destination } else { flow.source })
     }
 
     /// The tree, empty; leaves without a discipline of their own have `aqm`.
@@ -127,7 +112,7 @@ mod tests {
         let tree = TreeSpec::from_toml(tree, "x").unwrap();
         let limit = Limit::packets(1000).unwrap();
         let spec = Spec::new(Rate::from_mbit(10), Duration::ZERO, limit, "droptail");
-        let classes = Some(Arc::new(Classes::new(tree, down).unwrap()));
+        let classes = Some(Arc::new(Classes { tree, down }));
         Link::new(&Spec { classes, ..spec }, layer, 1500).unwrap()
     }
 
@@ -168,7 +153,7 @@ mod tests {
         let tree = TreeSpec::from_toml(file.split_once("```").unwrap().0, "x").unwrap();
         let limit = Limit::packets(1000).unwrap();
         let spec = Spec::new(Rate::from_mbit(1000), Duration::ZERO, limit, "fq-codel");
-        let classes = Some(Arc::new(Classes::new(tree, false).unwrap()));
+        let classes = Some(Arc::new(Classes { tree, down: false }));
         let mut link = Link::new(&Spec { classes, ..spec }, Layer::Ip, 1500).unwrap();
         let mut packet = [v4([192, 0, 2, 0], [198, 51, 100, 1]), vec![0; 960]].concat();
         packet[2..4].copy_from_slice(&1000u16.to_be_bytes());

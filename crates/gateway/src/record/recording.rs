@@ -166,7 +166,7 @@ fn classes(value: &Value, down: bool) -> Option<Option<Arc<Classes>>> {
         return Some(None);
     }
     let tree = TreeSpec::from_toml(value.as_str()?, "").ok()?;
-    Some(Some(Arc::new(Classes::new(tree, down).ok()?)))
+    Some(Some(Arc::new(Classes { tree, down })))
 }
 
 /// A policer, a shaper or its peak, if there is one.

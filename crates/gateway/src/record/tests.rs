@@ -119,7 +119,7 @@ fn a_replay_has_the_classes() {
     let tree = scenario::tree::TreeSpec::from_toml(tree, "x").unwrap();
     let mut specs = specs("red");
     for (spec, down) in specs.iter_mut().zip([false, true]) {
-        let classes = crate::link::Classes::new(tree.clone(), down).unwrap();
+        let classes = crate::link::Classes { tree: tree.clone(), down };
         spec.classes = Some(Arc::new(classes));
     }
     let [up, down] = replay_of(&specs, 3, 20_000);
