@@ -25,6 +25,7 @@ _COMMENT = re.compile(r"(?<!:)//.*")  # not what is behind `http:`
 _TEST = re.compile(r"^#\[cfg\(test\)\]\n(?:[^\n{]*;|[^\n]*\{\n.*?\n\})$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"^(?:pub(?:\([\w: ]+\))? )?mod \w+ \{\n.*?\n\}$", re.DOTALL | re.MULTILINE)
 _BRANCH = re.compile(r"[^,{}]+(?:\{(?:[^{}]|\{[^{}]*\})*\})?")
+_DEFINED = r"\b(?:struct|enum|trait|type|union|fn|const|static)"
 _STYLE = "font: 13px system-ui, sans-serif; max-width: 100%; height: auto"
 _STEP, _HIGH, _GAP = 64, 28, 14  # pixels: from layer to layer, a box, between boxes
 
@@ -87,7 +88,9 @@ def imports(crate: str) -> dict[Module, set[Module]]:
         ]
         names[module] = {name: way for _, name, way in branches}
         found[module] = {
-            way for public, name, way in branches if not public or re.search(rf"\b{name}\b", body)
+            way
+            for public, name, way in branches
+            if not public or re.search(rf"\b{re.escape(name)}\b", body)
         } | {tuple(way.split("::")) for way in _PATH.findall(body)}
 
     def home(module: Module, way: Module) -> Module | None:
@@ -110,6 +113,8 @@ def imports(crate: str) -> dict[Module, set[Module]]:
             at, rest = (*at, rest[0]), rest[1:]
         if rest and rest[0] in names[at]:
             return home(at, (*names[at][rest[0]], *rest[1:]))
+        if rest and "*" in names[at] and not re.search(rf"{_DEFINED} {rest[0]}\b", bodies[at]):
+            return home(at, (*names[at]["*"][:-1], *rest))
         return at
 
     return {

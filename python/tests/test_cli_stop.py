@@ -98,10 +98,9 @@ def test_a_method_without_an_end_is_stopped(tmp_path: Path) -> None:
             stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 60
-        while not working(process.pid) and time.monotonic() < deadline:
+        while not any(map(working, workers := children(process.pid))):
+            assert time.monotonic() < deadline, how
             time.sleep(0.1)
-        workers = children(process.pid)
-        assert workers
         process.send_signal(how)
         process.wait(timeout=20)
         deadline = time.monotonic() + 20

@@ -121,6 +121,18 @@ def test_a_name_counts_for_the_file_that_defines_it(crate: Callable[..., None], 
     assert structure.imports("x")[()] == set()
 
 
+def test_all_names_of_a_module_may_be_given_on(crate: Callable[..., None]) -> None:
+    crate(
+        lib="pub mod a;\nmod d;\n",
+        a__mod="mod b;\npub use b::*;\npub struct Own;",
+        a__b__mod="mod c;\npub use c::C;\npub struct B;",
+        a__b__c="pub struct C;",
+        d="use crate::a::{B, C, Own};",
+    )
+    assert structure.imports("x")[("d",)] == {("a",), ("a", "b"), ("a", "b", "c")}
+    assert structure.imports("x")[("a",)] == set()
+
+
 def test_circles_are_seen_among_modules_of_a_folder_and_with_the_crate_itself(
     crate: Callable[..., None],
 ) -> None:

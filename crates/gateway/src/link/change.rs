@@ -3,7 +3,7 @@
 use aqm::{AnyQdisc, Instant, Rng};
 use link::Impair;
 
-use super::spec::too_large;
+use super::refused::too_large;
 use super::tins::Tins;
 use super::{Link, Spec, SpecError, Wire};
 use crate::link::arena::{Arena, Handle};

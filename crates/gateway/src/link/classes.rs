@@ -6,7 +6,8 @@ use scenario::classes::ClassSpec;
 use scenario::error::ScenarioError;
 use scenario::tree::TreeSpec;
 
-use super::{Link, SpecError};
+use super::Link;
+use super::refused::SpecError;
 use crate::frame::Flow;
 
 /// The classes of one way.

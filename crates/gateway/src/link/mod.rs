@@ -19,6 +19,7 @@ mod frames;
 mod hold;
 mod pace;
 mod queues;
+mod refused;
 mod spec;
 mod tins;
 
@@ -40,8 +41,9 @@ use flights::{Flights, InFlight};
 use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
-use spec::too_large;
-pub use spec::{Bucket, Spec, SpecError};
+use refused::too_large;
+pub use refused::SpecError;
+pub use spec::{Bucket, Spec};
 use tins::Tins;
 
 /// One direction between two interfaces. Time 0 is when it was made.

@@ -11,6 +11,7 @@ use link::varying::{LEAST_TOLD, told, told_at};
 use link::{Impair, Impairments, Sending, Transmitter};
 
 use super::classes::{Classes, of_leaves};
+use super::refused::SpecError;
 use crate::frame::Layer;
 
 /// What a link is to be like.
@@ -64,17 +65,6 @@ impl Bucket {
     fn settings(&self, [rate, burst]: [&'static str; 2]) -> [(&'static str, String); 2] {
         [(rate, self.rate.to_string()), (burst, self.burst.to_string())]
     }
-}
-
-/// Why there can be no such link.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SpecError {
-    /// The queue cannot be built.
-    Queue(BuildError),
-    /// Rate, delay or buffer are beyond what can be emulated; what is allowed.
-    Beyond(String),
-    /// The classes do not go with the rest; what is wrong, and what to do.
-    Classes(String, &'static str),
 }
 
 impl Spec {
@@ -299,7 +289,3 @@ const ETHERNET_HEADER: u8 = 14;
 
 /// The filter's name in the library.
 const POLICER: &str = "policer";
-
-pub(super) fn too_large(slots: u32) -> SpecError {
-    SpecError::Beyond(format!("memory for the {slots} packets that buffer and wire can hold"))
-}
