@@ -75,7 +75,7 @@ def test_a_short_run_is_three_small_files(tmp_path: Path, monkeypatch: pytest.Mo
     assert (len(written), len(made)) == (0, 0)
     files = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
     assert files.keys() == {"meta.json", "scenario.toml", "tables.json"}
-    assert sum(files.values()) < 8000
+    assert sum(files.values()) < 6000
     again = read_result(tmp_path)
     for name in found.names:
         assert again.load(name).equals(found.load(name))

@@ -26,7 +26,7 @@ FORMAT = 4
 its own file, 1 and 2 have lengths in place of digests, 1 to 3 a Parquet file per table."""
 
 SMALL_TABLES = "tables.json"
-"""The file that holds every table of at most :data:`_SMALL` values."""
+"""The file of every table of at most :data:`_SMALL` values, but for one that is empty as declared."""
 
 _SMALL = 2000
 """Most values of a table in that file: Parquet is faster for larger ones, and slower for small."""
@@ -177,8 +177,9 @@ class Result:
                     rows[name] = table.height
                     continue
                 columns = table.to_dict(as_series=False)
-            small[name] = columns
             rows[name] = height(columns)
+            if rows[name] or columns.keys() != schema(name).keys():
+                small[name] = columns
         files[SMALL_TABLES] = json.dumps(small).encode()
         return files | {"meta.json": self._meta(key, files, rows)}
 
