@@ -26,7 +26,7 @@ FORMAT = 4
 its own file, 1 and 2 have lengths in place of digests, 1 to 3 a Parquet file per table."""
 
 SMALL_TABLES = "tables.json"
-"""The file of every table of at most :data:`_SMALL` values, but for one that is empty as declared."""
+"""The file of every table of at most :data:`_SMALL` values that is not empty as declared."""
 
 _SMALL = 2000
 """Most values of a table in that file: Parquet is faster for larger ones, and slower for small."""
