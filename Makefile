@@ -98,7 +98,7 @@ deb: gateway ## Build a Debian package of the gateway, with a unit for systemd, 
 # --- checks
 
 # Pip and compilers beside one another, then what runs.
-test: ## Run all Rust and Python tests
+test: ## Run the Rust and Python tests; SLOW=yes: those that take long, too
 	$(MAKE) --jobs 2 --output-sync $(VENV)/dev.stamp rust-programs
 	$(MAKE) rust-tests
 	$(MAKE) python-tests
@@ -109,7 +109,7 @@ test: ## Run all Rust and Python tests
 check: ## Run everything that continuous integration runs: test, lint, portable, deny, docs, gate
 	$(MAKE) --jobs 2 --output-sync setup lint-rust rust-programs
 	$(MAKE) --jobs 2 --output-sync LACKING=: gate docs portable lint-python deny
-	$(MAKE) test
+	$(MAKE) test SLOW=yes
 
 try: ## Run the tests of one thing: AQM=blue, TRANSPORT=cubic or TEST=name
 	@scripts/try.sh "$(AQM)" "$(TRANSPORT)" "$(TEST)"
@@ -120,7 +120,7 @@ rust-programs:
 
 # Tests with real packets wait most of the time: two of them for each processor.
 rust-tests:
-	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast$(if $(SLOW), -- --include-ignored)
 	$(CARGO) test --workspace --doc --locked --quiet
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone. Two processes for each
@@ -128,7 +128,7 @@ rust-tests:
 # longest.
 python-tests: PYTEST = BLUEWATER_GATEWAY=$(abspath $(TARGET))/debug/bluewater-gateway $(BIN)/python -m pytest --quiet
 python-tests: rust-programs $(VENV)/any-core.stamp $(VENV)/dev.stamp
-	$(PYTEST) -m "not alone" --numprocesses $$((2 * $(PROCESSORS))) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
+	$(PYTEST) -m "not alone$(if $(SLOW),, and not slow)" --numprocesses $$((2 * $(PROCESSORS))) --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 5
 	$(PYTEST) -m alone
 
 lint: lint-rust lint-python ## Check formatting, lints, types and the words of README and site

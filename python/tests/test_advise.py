@@ -76,6 +76,7 @@ def measured(throughput: float, delay: float, worth: float) -> Measured:
     return Measured(throughput, 1.0, delay, 0.0, worth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "box"), TRIED)
 def test_nothing_dominates_the_advice_on_other_seeds(name: str, box: str, tmp_path: Path) -> None:
     first, again = (
@@ -261,6 +262,7 @@ def test_a_modem_that_runs_the_queue_has_no_margin(tmp_path: Path) -> None:
     assert fitted(home, "linux") == home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wish", "below", "ptm"),
     [
@@ -286,6 +288,7 @@ def test_a_rate_below_the_link_s_is_said_where_it_is(
 TYPED = {"fq_codel": "fq-codel", "cake": "cake", "pfifo": "droptail"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["ADSL", "LTE", "modem"])
 def test_tables_pictures_and_lines_name_one_winner(home: str, cli: Cli) -> None:
     """And have one order in both directions."""

@@ -191,6 +191,7 @@ def test_the_table_of_runs_has_their_keys(cli: Cli, tmp_path: Path) -> None:
     assert runs["decision_hash"].to_list() == [each.decision_hash for each in made]
 
 
+@pytest.mark.slow
 def test_sweep_then_plot(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "two.toml"
     path.write_text(SWEEP)

@@ -8,6 +8,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+import pytest
 from conftest import TINY, children
 
 
@@ -31,6 +32,7 @@ def working(pid: int) -> bool:
     return any(sum(map(int, each)) > enough for each in times)
 
 
+@pytest.mark.slow
 def test_no_color_and_ctrl_c(tmp_path: Path) -> None:
     path = tmp_path / "long.toml"
     path.write_text(TINY.replace('duration = "2s"', 'duration = "100000s"'))
@@ -85,6 +87,7 @@ class Endless(Aqm):
 """
 
 
+@pytest.mark.slow
 def test_a_method_without_an_end_is_stopped(tmp_path: Path) -> None:
     """By Ctrl-C, and when whoever started it is killed."""
     (tmp_path / "endless.py").write_text(ENDLESS, "utf-8")

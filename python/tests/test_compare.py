@@ -69,6 +69,7 @@ def test_all_tcp_is_known_and_nothing_else() -> None:
             assert entry["name"] in TCPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["compare", "advise"])
 def test_the_help_lists_each_tcp_and_each_is_taken(command: str, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, [command, "--help"]).output

@@ -76,6 +76,7 @@ class FastBins(Bins):
     compiled = True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plain", "fast", "keys"),
     [

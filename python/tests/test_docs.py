@@ -250,6 +250,7 @@ def test_the_examples_of_the_last_mile_run() -> None:
             assert low < own["goodput_bps"].sum() < high, own
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["tutorial", "controllers", "fabrics", "gym"])
 def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_flent_reads_what_each_group_sends(run: Result, tmp_path: Path) -> None:
         assert float(told) == pytest.approx(1e3 * median(trips)) if trips else not told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", ["totals", "upload", "backlog", "drops"])
 def test_flent_draws_it(run: Result, tmp_path: Path, plot: str) -> None:
     file, picture = tmp_path / "a.flent.gz", tmp_path / "drawn.png"

@@ -29,6 +29,7 @@ def run(tiny: Path, out: Path, longest: int, *more: str) -> subprocess.Completed
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "pcapng"])
 def test_a_run_whose_packets_do_not_fit_is_kept(tiny: Path, tmp_path: Path, ending: str) -> None:
     out, packets = tmp_path / "out", tmp_path / f"packets.{ending}"
@@ -42,6 +43,7 @@ def test_a_run_whose_packets_do_not_fit_is_kept(tiny: Path, tmp_path: Path, endi
     assert not list(tmp_path.glob("*packets*"))
 
 
+@pytest.mark.slow
 def test_what_a_disk_says_is_told(tiny: Path, tmp_path: Path) -> None:
     """Polars' errors have no number and no text of the system's."""
     out, csv = tmp_path / "out", tmp_path / "csv"

@@ -60,6 +60,7 @@ def play(env: BottleneckEnv, seed: int, steps: int = 10**6) -> float:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [LINK, MARKED])
 @pytest.mark.parametrize("step", ["10ms", "700us"])
 def test_an_episode_of_a_queue_can_be_repeated(source: dict[str, Any], step: str) -> None:

@@ -178,6 +178,7 @@ def test_a_program_that_is_not_built_is_said_with_how(tree: Path, tmp_path: Path
     assert not (tmp_path / "compiled").exists()
 
 
+@pytest.mark.slow
 def test_a_report_builds_nothing(tree: Path, tmp_path: Path) -> None:
     from bluewater.kinds import testbed  # noqa: PLC0415
 

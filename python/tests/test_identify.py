@@ -118,6 +118,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, "droptail", "codel", "red", "pie")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [0.0, 0.3])
 def test_blue_is_found_whatever_came_before(before: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """It shows where its buffer fills, and remembers overloads before the recording."""
@@ -126,6 +127,7 @@ def test_blue_is_found_whatever_came_before(before: float, monkeypatch: pytest.M
     assert found.families == ("blue",)
 
 
+@pytest.mark.slow
 def test_sfq_is_found_without_its_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, "sfq", "drr")
     found = infer.identify(recorded("sfq", "80p"))
@@ -133,6 +135,7 @@ def test_sfq_is_found_without_its_preset(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.queue.params.get("preset") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["losses", "marks"])
 def test_what_happens_elsewhere_is_told_and_hides_no_queue(what: str, short: None) -> None:
     made = recorded("droptail", "80p")
@@ -146,6 +149,7 @@ def test_what_happens_elsewhere_is_told_and_hides_no_queue(what: str, short: Non
     assert "elsewhere on the path" in found.remarks[0]
 
 
+@pytest.mark.slow
 def test_codel_is_found_with_its_interval(codel: Recording, short: None) -> None:
     found = infer.identify(codel)
     assert found.families == ("codel",)
@@ -154,10 +158,12 @@ def test_codel_is_found_with_its_interval(codel: Recording, short: None) -> None
     assert found.marked["ect0"] > 0.1
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_no_candidate_is_unknown(short: None) -> None:
     assert not infer.identify(recorded("bernoulli", "2000p", "p = 0.3, ecn = false")).families
 
 
+@pytest.mark.slow
 def test_a_buffer_of_packets_is_found_with_packets_below_1500_bytes(short: None) -> None:
     found = infer.identify(recorded("droptail", "80p"))
     (buffer,) = (each for each in found.parameters if each.name == "buffer")
@@ -243,6 +249,7 @@ def test_a_link_that_varies_is_refused() -> None:
         virtual.probed(varying)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_has_its_answer(cli: Cli, tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/identify.md").read_text(encoding="utf-8")
     _, _, rest = text.partition('title="path.toml"\n')
@@ -255,6 +262,7 @@ def test_the_example_of_the_page_has_its_answer(cli: Cli, tmp_path: Path) -> Non
     assert shown == [line.rstrip() for line in answer.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_buffer_of_queues_per_flow_is_found_from_afar(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting time bounds it, and the usual ones are ten times as large or more."""
     only(monkeypatch, "fq-codel")

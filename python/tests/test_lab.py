@@ -317,6 +317,7 @@ def test_compare_from_python(tmp_path: Path) -> None:
     assert {"cbr:1mbit", "cubic:2"} <= set(groups)
 
 
+@pytest.mark.slow
 def test_a_run_is_loaded_and_drawn(tmp_path: Path) -> None:
     assert len(bluewater.plot(bluewater.run(built())).axes) == 2 + 4  # simulated again
     result = bluewater.run(built(measure={"interval": "100ms"}))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.core
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [Blue, Clock, Codel, Front])
 def test_all_laws_hold(cls: type[Aqm]) -> None:
     assert bluewater.check(cls) == ()
@@ -149,6 +150,7 @@ def test_a_queue_that_loses_count_is_found(
     assert said in finding.said
 
 
+@pytest.mark.slow
 def test_compiled_methods_that_decide_otherwise_are_found(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     path = tmp_path / "big.py"

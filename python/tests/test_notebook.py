@@ -60,6 +60,7 @@ def printed(cells: list[str], folder: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_class_of_a_cell_is_its_cells_text(tmp_path: Path) -> None:
     """With what it uses of its cell; a cell that is changed and run again is another class."""

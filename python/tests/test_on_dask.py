@@ -25,7 +25,7 @@ from bluewater.study.execution import on_dask
 from bluewater.study.execution.execute import engine, execute
 from bluewater.study.execution.task import Progress, Task
 
-pytestmark = [pytest.mark.core, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.core, pytest.mark.slow, pytest.mark.timeout(300)]
 
 PYTHON = [sys.executable, "-m"]
 

@@ -70,6 +70,7 @@ def judge(figure: Picture) -> None:
                 assert not reach.overlaps(box), text.get_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POINTS)
 def test_names_of_claims_stand_on_nothing(name: str) -> None:
     judge(picture(name))

@@ -92,6 +92,7 @@ def is_served(port: int) -> bool:
         return bool((far.send(probe.steady(1e6, 0.1)).arrived >= 0).all())
 
 
+@pytest.mark.slow
 def test_a_probe_over_loopback_has_no_queue(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
