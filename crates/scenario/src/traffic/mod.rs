@@ -102,7 +102,7 @@ pub struct GroupSpec {
     /// How data is carried. A TCP congestion controller of your own is `python:FILE:CLASS`, with the
     /// file seen from the scenario's folder, or `rust:NAME`.
     pub transport: TransportChoice,
-    /// What is carried.
+    /// The application: what the flows send.
     #[serde(default = "infinite")]
     pub app: AppName,
     /// Nodes to send from; each flow draws one. If not given: the left side of the network preset, in a

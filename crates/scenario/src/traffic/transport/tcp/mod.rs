@@ -270,8 +270,8 @@ pub struct Tcp {
     pub rfc9002: bool,
     /// Whether the receiver follows the rules (`honest`) or makes its sender send more (Savage et al.,
     /// *TCP Congestion Control with a Misbehaving Receiver*, 1999). `ack-division` acknowledges each
-    /// packet at once, and in ten parts before that. `optimistic` acknowledges lost packets as well.
-    /// `no-echo` conceals marks.
+    /// packet at once, after ten acknowledgements of parts of it. `optimistic` acknowledges lost
+    /// packets as well. `no-echo` conceals marks.
     #[serde(default)]
     pub receiver: Conduct,
     /// The text of your own controller's file, in place of the file.
