@@ -216,13 +216,14 @@ def _results(_: str) -> str:
     some = stand + another + hindsight + fitted
     return table(["paper", *papers], rows) + (
         f"\n**{stand} of {claims} claims ({100 * stand / claims:.0f} %) hold as the experiments "
-        f"stand, and {another} in another reading, which a source supports.** Each claim counts "
-        f"once. {hindsight + fitted} hold, but are fitted, so they are no evidence. Of these, "
-        f"{hindsight} hold *only in hindsight*: only in readings that we chose with the results "
-        f"in view. {left} claims are *open*: they fail or hold in part, without a proof. "
-        f"{contradicted} are *contradicted*: a proof shows that they are false.\n\nFitted or not, "
-        f"{every} claims hold as the experiments stand, {single} with one reading for all claims "
-        f"of a section of a paper, and {some} ({100 * some / claims:.0f} %) in some reading.\n"
+        f"stand.** {another} hold in another reading, which a source supports. "
+        f"{hindsight + fitted} hold but are fitted, so they are no evidence. {hindsight} of these "
+        f"hold *only in hindsight*: only in readings that we chose with the results in view. "
+        f"{left} claims are *open*: they fail or hold in part, without a proof. {contradicted} are "
+        f"*contradicted*: a proof shows that they are false. Each claim counts once.\n\n"
+        f"Fitted or not, {every} claims hold as the experiments stand, and {some} "
+        f"({100 * some / claims:.0f} %) in some reading. If all claims of a paper's section must "
+        f"share one reading, {single} hold.\n"
     )
 
 

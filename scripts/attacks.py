@@ -109,7 +109,8 @@ def main() -> None:
             rows.append(found(made))
             helps.append(helped(made, maker))
             print(rows[-1], helps[-1], sep="", end="", flush=True)
-    write("attacks", "discipline|worst attack found|mean rate, %|goodput lost, %|constant, %", rows)
+    head = "discipline|worst attack found|its mean rate, % of the link|goodput lost, %"
+    write("attacks", f"{head}|lost to a constant flow, %", rows)
     under = "|".join(f"under `{aqm}`" for aqm in DEFENCES)
     write("defences", f"attack on|as found|least timeout 200 ms|counting bytes|{under}", helps)
 

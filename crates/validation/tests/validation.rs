@@ -167,7 +167,7 @@ fn the_page_has_the_number_of_comparisons_and_of_those_that_differ() {
         &format!("{}; of the BLUE paper's network alone {}", count(&all), count(&network)),
     );
     let differ = all.iter().filter(|c| !c.holds()).count();
-    quoted(SUMMARY, &format!("{differ} of {} differ", all.len()));
+    quoted(SUMMARY, &format!("| {} | {differ} |", all.len()));
 }
 
 /// Half a point lets small losses pass that are far apart, and chance some others.

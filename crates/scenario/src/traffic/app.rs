@@ -17,7 +17,7 @@ use crate::text::{Quantity, Text, pairs};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AppName {
-    /// More than can ever be sent.
+    /// Always has data.
     Infinite,
     /// `size` bytes a flow.
     Finite,
@@ -27,11 +27,11 @@ pub enum AppName {
     Exponential,
     /// `cbr` only: on and off periods of one fixed length.
     Periodic,
-    /// At rates that change at given times.
+    /// Data at rates that change at given times.
     Schedule,
-    /// Web sessions, each a flow of the group: again and again a page of `objects` objects, each asked
-    /// for and sent over a connection of its own, `connections` at a time; then time to think. Requests
-    /// have 40 bytes and go against the data.
+    /// Web sessions, one for each flow of the group. A session fetches a page of `objects` objects,
+    /// then thinks, and so on. Each object has a connection of its own, `connections` at a time.
+    /// Requests have 40 bytes and go against the data.
     Web,
 }
 
@@ -77,12 +77,12 @@ pub struct Finite {
     /// Bytes or packets of each flow; with `pareto` or `lognormal` of `sizes` their mean, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text<Size>>,
-    /// How sizes are spread, by name or as a file has it, `{ file = "sizes.csv" }`; each flow draws its
-    /// own, and without it all have the same.
+    /// The distribution of sizes, by name or from a file, `{ file = "sizes.csv" }`. Each flow draws its
+    /// own size; without this key all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Spread>,
-    /// From `start` on, flows begin as a Poisson process whose bytes make this load on average; those after
-    /// the run's end do not begin.
+    /// The load that the flows offer on average. They begin as a Poisson process, from `start` on;
+    /// flows due after the run's end do not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Text<Rate>>,
 }
@@ -100,7 +100,7 @@ pub struct Pareto {
     /// The rate while on; without it as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
-    /// What becomes of data not sent when an on period ends.
+    /// What becomes of data that is unsent when an on period ends.
     #[serde(default)]
     pub unsent: UnsentName,
 }
@@ -116,7 +116,7 @@ pub struct Exponential {
     /// The rate while on; without it as fast as TCP can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Text<Rate>>,
-    /// What becomes of data not sent when an on period ends.
+    /// What becomes of data that is unsent when an on period ends.
     #[serde(default)]
     pub unsent: UnsentName,
 }
@@ -207,8 +207,8 @@ pub struct Web {
     /// Objects of a page, 1 … 1000.
     #[serde(default = "crate::defaults::one")]
     pub objects: u32,
-    /// The most connections of a session at a time, 1 … `objects`; 4, or as many as there are objects,
-    /// if it is not given.
+    /// The most connections of a session at a time, 1 … `objects`. If not given: 4, or `objects` if
+    /// that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u16>,
 }

@@ -86,36 +86,36 @@ pub struct GroupSpec {
     /// How often its flows change ports; queues then see new flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
-    /// The codepoint (DSCP) of its data packets and of their acknowledgements, such as `EF`, `AF41` or
-    /// `46`; CS0 if not given, or for a `trace` that of each flow's first packet. `cake` and `wred` use it;
-    /// other queues ignore it.
+    /// The DSCP of data packets and of their acknowledgements, such as `EF`, `AF41` or `46`. If not
+    /// given: CS0, or for a `trace` that of each flow's first packet. `cake`, `wred` and the classes of
+    /// a tree use it; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
-    /// A label for `cake`, which shares among hosts: the number of the sending host, 0 … 8191; 0 if
-    /// not given, or for a `trace` a number for each address. It does not change the node, and other queues
-    /// ignore it.
+    /// The number of the sending host, 0 … 8191, by which `cake` shares among hosts, and for the
+    /// classes of a tree. Other queues ignore it, and it does not change the node. If not given: 0, or
+    /// for a `trace` a number for each address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
     /// As `host`, for the receiving host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
-    /// How data is carried, or your own congestion controller for TCP: `python:FILE:CLASS`, from the
-    /// scenario's folder, or `rust:NAME`.
+    /// How data is carried. A TCP congestion controller of your own is `python:FILE:CLASS`, with the
+    /// file seen from the scenario's folder, or `rust:NAME`.
     pub transport: TransportChoice,
-    /// What is carried.
+    /// The application: what the flows send.
     #[serde(default = "infinite")]
     pub app: AppName,
-    /// Nodes to send from; each flow draws one. Without it the network preset's left side, in a fabric
-    /// all hosts. A `*` here and in `to`, as in `s*.0`, stands for the number of a bottleneck: each
-    /// bottleneck gets a copy of the group.
+    /// Nodes to send from; each flow draws one. If not given: the left side of the network preset, in a
+    /// fabric all hosts. A `*` here and in `to`, as in `s*.0`, stands for the number of a bottleneck:
+    /// each bottleneck gets a copy of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Vec<String>>,
-    /// Nodes to send to; each flow draws one, other than that it sends from. Without it the network
-    /// preset's right side, in a fabric all hosts.
+    /// Nodes to send to; each flow draws one, but not its sender. If not given: the right side of the
+    /// network preset, in a fabric all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// Pairs of nodes, in place of a draw by each flow; `flows` then is as many as there are senders
-    /// if it is not given.
+    /// Which node sends to which, in place of a draw by each flow. `flows` is then the number of
+    /// senders, unless you give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
     /// When a flow starts: an instant, or a range from which each flow draws. For a `trace`, when
@@ -128,12 +128,12 @@ pub struct GroupSpec {
     /// Flows join in steps: a flow starts at its step plus `start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Length of data packets on the wire, 40 … 65535 bytes; 1500 with a TCP `preset`, with QUIC 1228,
-    /// and no less. For a `trace`, their mean.
+    /// Length of data packets on the wire, 40 … 65535 bytes. With a TCP `preset` the default is 1500.
+    /// With QUIC it is 1228, which is also the least. For a `trace` it is the mean.
     #[serde(default = "kilobyte")]
     pub packet: Text<Size>,
-    /// Whether data packets are ECN-capable; with QUIC they are unless this is false. With a `trace`, true
-    /// covers those that are not ECN-capable in its file, too.
+    /// Whether data packets are ECN-capable. With QUIC they are, unless you set false. With a `trace`,
+    /// true also covers packets that are not ECN-capable in its file.
     #[serde(default)]
     pub ecn: bool,
 }

@@ -80,8 +80,8 @@ macro_rules! names {
 
 names! {
     tcp {
-        /// TCP as before fast recovery: three duplicates end the window at one packet, and everything from the
-        /// lost one on is sent again (Jacobson 1988; ns-2's `Agent/TCP`).
+        /// TCP without fast recovery: after three duplicates the window is one packet, and everything
+        /// from the lost packet on is sent again (Jacobson 1988; ns-2's `Agent/TCP`).
         Tahoe = "tahoe";
         /// TCP with fast recovery, which repairs one loss per window (RFC 5681).
         Reno = "reno";
@@ -103,9 +103,9 @@ names! {
         /// TCP with selective acknowledgements, RACK-TLP and BBR congestion control, version 1 as in Linux.
         Bbr1 = "bbr1";
     }
-    /// QUIC as the library quinn has it: its own code for losses, pacing and congestion control.
+    /// QUIC of the library quinn: its own code for losses, pacing and congestion control.
     Quinn = "quinn": Quic;
-    /// QUIC as the library noq has it: its own code for losses, pacing and congestion control.
+    /// QUIC of the library noq: its own code for losses, pacing and congestion control.
     Noq = "noq": Quic;
     /// Datagrams at a constant rate, whatever happens to them.
     Cbr = "cbr": Cbr;

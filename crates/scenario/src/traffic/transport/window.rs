@@ -15,9 +15,9 @@ use crate::traffic::{GroupSpec, Place};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "window")]
 pub struct Window {
-    /// Packets under way, 1 … 1 048 575.
+    /// Packets in flight, 1 … 1 048 575.
     pub window: u32,
-    /// Without an answer for so long, all packets under way are taken for lost, and one is sent; the
+    /// After this time without an answer, all packets in flight are taken for lost and one is sent. The
     /// rest of the window follows its answer.
     #[serde(default = "second")]
     pub timeout: Text<Duration>,

@@ -94,22 +94,23 @@ pub struct Tcp {
     /// Other defaults for several of these keys at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<TcpPreset>,
-    /// An ECN echo with a window of one packet makes the sender wait for its timer.
+    /// If the window is one packet, an ECN echo makes the sender wait for its retransmission timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack`, and with
-    /// `prague` that is not paced, it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead, unless
-    /// this is more than 1. Leave it at 1 with `ecn_timeout`, `bbr` and `bbr1` (their window is never below
-    /// 4). For a controller of your own it is the least window at any time.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. For a controller of
+    /// your own it is the least window at any time. With `rack`, and with `prague` that is not paced,
+    /// it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead, unless this is more than 1.
+    /// Leave it at 1 with `ecn_timeout`. Leave it at 1 also with `bbr` and `bbr1`, whose window is
+    /// never below 4.
     #[serde(default = "one")]
     pub min_window: u32,
     /// Retransmissions are ECN-capable, too (RFC 2481; RFC 3168 forbids it).
     #[serde(default)]
     pub ecn_on_retransmit: bool,
-    /// SYN-ACKs are ECN-capable, too. With `dctcp` and `prague`, so are SYNs and acknowledgements. Together
-    /// with `ecn_on_retransmit` this is ECN++ (draft-ietf-tcpm-generalized-ecn; for `dctcp` RFC 8257 §3.6).
-    /// If a SYN or SYN-ACK was marked, the sender of the data begins with a window of one packet; with
-    /// `dctcp` and `prague` it learns of this with `accecn` only.
+    /// SYN-ACKs are ECN-capable, too. With `dctcp` and `prague`, so are SYNs and acknowledgements.
+    /// Together with `ecn_on_retransmit` this is ECN++ (draft-ietf-tcpm-generalized-ecn; for `dctcp`
+    /// RFC 8257 §3.6). If a SYN or SYN-ACK was marked, the sender of the data begins with a window of
+    /// one packet. With `dctcp` and `prague` the sender learns of the mark only if `accecn` is on.
     #[serde(default)]
     pub ecn_on_control: bool,
     /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
@@ -119,32 +120,33 @@ pub struct Tcp {
     /// §5.7; in ns-2 the backoff stays, and `recovery` sets the rest).
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
-    /// A retransmitted SYN asks for no ECN, and the connection goes on without (RFC 3168 §6.1.1.1 allows it,
-    /// Linux does it).
+    /// A retransmitted SYN does not ask for ECN, and the connection goes on without it (RFC 3168
+    /// §6.1.1.1 allows it, Linux does it).
     #[serde(default)]
     pub ecn_fallback: bool,
-    /// Every second packet is acknowledged, or one packet after this time; `0s`: each packet at
-    /// once.
+    /// Every second packet is acknowledged at once, a single one after this time. `0s`: each packet is
+    /// acknowledged at once.
     #[serde(default = "zero")]
     pub delayed_ack: Text<Duration>,
-    /// Packets wait for a random time, uniform in 0 … this, and then leave together, in order
+    /// Packets wait for a random time, uniform between 0 and this, and then leave together, in order
     /// (ns-2's `overhead_`).
     #[serde(default = "zero")]
     pub send_jitter: Text<Duration>,
     /// Packets are spaced by the window and the round trip, once that is measured. `prague` is paced
-    /// unless this is false, even before the first measurement. `bbr`, `bbr1` and a controller of your own
-    /// that gives a rate are paced at their own.
+    /// unless this is false, even before the first measurement. `bbr` and `bbr1` pace at rates of their
+    /// own, as does your own controller if it gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// Length of a paced sender's bursts, as a time at its rate, above 0 … 1 h: at least two packets
-    /// (`prague` one), at most 64 KB (43 packets of 1500 bytes). The send quantum of BBR. If not given 1 ms with
-    /// `tso`, else each packet leaves by itself.
+    /// Length of a paced sender's bursts, as a time at its rate, above 0 … 1 h (the send quantum of
+    /// BBR). A burst has at least two packets (`prague` one) and at most 64 KB (43 packets of 1500
+    /// bytes). If not given: 1 ms with `tso`, else each packet leaves by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_quantum: Option<Text<Duration>>,
-    /// The network interface cuts up what the host sends, as in Linux: packets leave in bursts of what the
-    /// rate sends in a millisecond (`send_quantum`), in longer ones where the round trip is below 3 ms. A
-    /// sender that is not paced holds back less than a burst, up to a third of its window and at most for a
-    /// millisecond, until acknowledgements fill it; the preset `linux` leaves that out. With `rack` only.
+    /// The network interface cuts up what the host sends, as in Linux. Packets leave in bursts of what
+    /// the rate sends in a millisecond (`send_quantum`), in longer ones if the round trip is below 3
+    /// ms. A sender that is not paced holds back less than a burst, up to a third of its window, until
+    /// acknowledgements fill it, but for at most a millisecond. The preset `linux` leaves this out.
+    /// With `rack` only.
     #[serde(default)]
     pub tso: bool,
     /// Initial window in packets, 1 … 1000.
@@ -173,67 +175,73 @@ pub struct Tcp {
     /// `rack`.
     #[serde(default)]
     pub rtt_ticks: bool,
-    /// After a timeout, and with `tahoe`, `reno` and `newreno` after a repair, duplicates start no repair until
-    /// *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2), not just that much
-    /// (RFC 6675 §5.1). By default `tahoe` and `newreno` have it. Not with `rack`.
+    /// After a timeout, and with `tahoe`, `reno` and `newreno` after a repair, duplicates start no
+    /// repair until *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2).
+    /// Without it that much is enough (RFC 6675 §5.1). By default `tahoe` and `newreno` have it. Not
+    /// with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
-    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. The latter counts packets in flight
-    /// by a rule of its own, waits for its timer more often, and begins with one packet after a lost SYN or a
-    /// pause; it includes `repair_past_timeout`.
+    /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. Sack1 counts packets in
+    /// flight by a rule of its own and waits for its timer more often. It begins with one packet after
+    /// a lost SYN or a pause. `ns-2` includes `repair_past_timeout`.
     #[serde(default)]
     pub recovery: Recovery,
     /// The timeout is srtt + max(`min_rto`, 4·rttvar), as in Linux, instead of max(`min_rto`, srtt
     /// + 4·rttvar).
     #[serde(default)]
     pub min_rto_above_srtt: bool,
-    /// Losses are found by time, also those of retransmissions (RACK-TLP, RFC 8985). The window goes down in
-    /// proportion to what arrives (PRR, RFC 9937), also after an ECN echo, and does not grow meanwhile. A
-    /// loss leaves a share of the window, as in Linux, not of what is in flight (RFC 5681 eq. 4). Every
-    /// acknowledgement gives a sample of the round trip, which ends a backoff; without `timestamps` those of
-    /// retransmitted packets give none (Karn). Each sample weighs less than in RFC 6298, so that a window of
-    /// samples moves the averages as one sample does there (RFC 7323 §4.2). The timeout can therefore be close
-    /// above srtt; `min_rto_above_srtt`, as in Linux, keeps it away. Not for `tahoe`, `reno` and `newreno`. `bbr` and
-    /// `bbr1` always have it, with their own windows in place of PRR; `prague` answers echoes as without it.
+    /// Losses are found by time, also those of retransmissions (RACK-TLP, RFC 8985). After a loss or an
+    /// ECN echo the window goes down in proportion to what arrives (PRR, RFC 9937), and does not grow
+    /// meanwhile. A loss leaves a share of the window, as in Linux, not of what is in flight (RFC 5681
+    /// eq. 4). Every acknowledgement gives a sample of the round trip, and a sample ends a backoff.
+    /// Without `timestamps` those of retransmitted packets give none (Karn). Each sample weighs less
+    /// than in RFC 6298: a window of samples moves the averages as one sample does there (RFC 7323
+    /// §4.2). So the timeout can come close to srtt; `min_rto_above_srtt`, as in Linux, keeps it away.
+    /// Not for `tahoe`, `reno` and `newreno`. `bbr` and `bbr1` always have it, with their own windows
+    /// in place of PRR. `prague` answers echoes as without it.
     #[serde(default)]
     pub rack: bool,
-    /// Acknowledgements echo timestamps of about a millisecond, which show whether a retransmitted packet had
-    /// been lost, and its round trip (RFC 7323, RFC 3522). If it had not been lost, the repair is undone: the
-    /// window is restored (RFC 4015, Linux). With `rack` only.
+    /// Acknowledgements echo timestamps of about a millisecond (RFC 7323, RFC 3522). They show the
+    /// round trip of a retransmitted packet, and whether it had been lost. If it had not, the repair is
+    /// undone: the window is restored (RFC 4015, Linux). With `rack` only.
     #[serde(default)]
     pub timestamps: bool,
-    /// Acknowledgements of `dctcp`, `prague`, `bbr` and your own controllers carry a counter of marks modulo eight
-    /// (AccECN, RFC 9768, without its options), and with `delayed_ack` wait more often. Without it those of `dctcp`
-    /// and `prague` report the marks of the packets that they acknowledge, and if one is lost, so are these. The
-    /// others repeat an echo until the sender answers (RFC 3168). With `rack` only.
+    /// Acknowledgements carry a counter of marks modulo eight (AccECN, RFC 9768, without its options),
+    /// and with `delayed_ack` they wait more often. For `dctcp`, `prague`, `bbr` and your own
+    /// controllers; with `rack` only. Without it, acknowledgements of `dctcp` and `prague` report the
+    /// marks of the packets that they acknowledge: a lost acknowledgement loses its marks. Those of the
+    /// others repeat an echo until the sender answers (RFC 3168).
     #[serde(default)]
     pub accecn: bool,
-    /// What `bbr` makes of marks. `as-losses`: a mark ends Startup or a probe, as losses above the draft's 2
-    /// % do, and counts as a loss otherwise; the draft leaves this open. `low-latency`, as Google's kernel:
-    /// marks count by their share, with `accecn` and after a round trip of 5 ms or less; otherwise the model
-    /// ignores them.
+    /// How `bbr` reacts to marks. `as-losses`: a mark ends Startup or a probe, as losses above the
+    /// draft's 2 % do; at other times it counts as a loss. The draft leaves this open. `low-latency`,
+    /// as Google's kernel: `bbr` follows the share of marks, with `accecn` and after a round trip of 5
+    /// ms or less; otherwise it ignores marks.
     #[serde(default)]
     pub ecn_rule: EcnRule,
-    /// The window grows by packets acknowledged, not by acknowledgements, however many arrive at once (RFC 3465
-    /// and HyStart++, RFC 9406, have a limit L). Not for `bbr`, `bbr1` and a controller of your own.
+    /// The window grows by packets acknowledged, not by acknowledgements, without a limit for one
+    /// acknowledgement. (RFC 3465 and HyStart++, RFC 9406, have one, L.) Not for `bbr`, `bbr1` and your
+    /// own controllers.
     #[serde(default)]
     pub count_packets: bool,
-    /// Even with delayed acknowledgements, the first 16 packets and those with CWR are acknowledged at once, as
-    /// are a first mark and the packet behind it where echoes are repeated, and with `accecn` the first packet
-    /// without a mark (Linux).
+    /// Some packets are acknowledged at once even with delayed acknowledgements (Linux): the first 16,
+    /// those with CWR, and with `accecn` the first packet without a mark. Where echoes are repeated, a
+    /// first mark and the packet behind it are, too.
     #[serde(default)]
     pub quick_acks: bool,
-    /// `cubic` is that of RFC 8312, with HyStart, not of RFC 9438, with HyStart++ (Linux): where it grows
-    /// like Reno the window grows by half a packet a round trip, even above that of the last loss. With
-    /// `count_packets` and `whole_packets` its target and its window are whole packets, as Linux counts them.
+    /// `cubic` follows RFC 8312, with HyStart, not RFC 9438, with HyStart++ (Linux). Where it grows
+    /// like Reno, the window grows by half a packet a round trip, even above the window of the last
+    /// loss. With `count_packets` and `whole_packets` its target and its window are whole packets, as
+    /// Linux counts them.
     #[serde(default)]
     pub rfc8312: bool,
-    /// At round trips below this, `prague` grows as if they were this long, 0 … 1 h; 25 ms if not
-    /// given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
+    /// The least round trip by which `prague` grows, 0 … 1 h: shorter ones count as this one. 25 ms if
+    /// not given. `0s`: each round trip counts as it is, as in Linux's Prague before 2021.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_rtt: Option<Text<Duration>>,
-    /// With `prague`, `reference_rtt` applies after this many round trips, 0 … 1,000,000. Above 0, a mark too
-    /// soon after a reduction also postpones the next one by a round trip. Linux's Prague of 2024: 500.
+    /// With `prague`, `reference_rtt` applies after this many round trips, 0 … 1,000,000. Above 0, a
+    /// mark too soon after a reduction also postpones the next reduction by a round trip. Linux's
+    /// Prague of 2024 has 500.
     #[serde(default)]
     pub reference_after: u32,
     /// Limited transmit (RFC 3042); `bbr` and `bbr1` have it anyway, by the bytes in flight.
@@ -250,23 +258,23 @@ pub struct Tcp {
     /// never do.
     #[serde(default = "yes")]
     pub restart_after_idle: bool,
-    /// After idleness the window is halved once for each timeout that it lasted, but not below the
-    /// initial window. Slow start then goes on to three quarters of the old window (RFC 2861,
+    /// After idleness the window is halved once for each timeout that the idleness lasted, but not
+    /// below the initial window. Slow start then goes on to three quarters of the old window (RFC 2861,
     /// Linux). With `restart_after_idle` only.
     #[serde(default)]
     pub decay_after_idle: bool,
-    /// The window as in RFC 9002 §7: a loss or an ECN echo lowers it at once, not in proportion to what
-    /// arrives, and packets that are acknowledged out of order open it as well. With `rack` only, and not
-    /// for `prague`, `bbr` and `bbr1`.
+    /// The window follows RFC 9002 §7: a loss or an ECN echo lowers it at once, not in proportion to
+    /// what arrives. It also grows by packets that are acknowledged out of order. With `rack` only, and
+    /// not for `prague`, `bbr` and `bbr1`.
     #[serde(default)]
     pub rfc9002: bool,
-    /// A receiver that follows the rules, `honest`, or one that cheats so that its sender sends more (Savage
-    /// et al., *TCP Congestion Control with a Misbehaving Receiver*, 1999). `ack-division` acknowledges each
-    /// packet at once, and in ten parts before that. `optimistic` acknowledges lost packets as well. `no-echo`
-    /// conceals marks.
+    /// Whether the receiver follows the rules (`honest`) or makes its sender send more (Savage et al.,
+    /// *TCP Congestion Control with a Misbehaving Receiver*, 1999). `ack-division` acknowledges each
+    /// packet at once, after ten acknowledgements of parts of it. `optimistic` acknowledges lost
+    /// packets as well. `no-echo` conceals marks.
     #[serde(default)]
     pub receiver: Conduct,
-    /// The text of the file of a controller of your own, in its place.
+    /// The text of your own controller's file, in place of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The parameters of a controller of your own.
