@@ -31,7 +31,7 @@ pub enum AppName {
     Schedule,
     /// Web sessions, one for each flow of the group. A session fetches a page of `objects` objects,
     /// then thinks, and so on. Each object has a connection of its own, `connections` at a time.
-    /// Requests have 40 bytes and go against the data.
+    /// Requests have 40 bytes and go the opposite way to the data.
     Web,
 }
 

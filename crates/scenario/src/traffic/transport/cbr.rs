@@ -14,7 +14,7 @@ use crate::traffic::{GroupSpec, Place};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "cbr")]
 pub struct Cbr {
-    /// The rate; of `periodic` while it is on.
+    /// The rate; with `periodic` that of an on period.
     pub rate: Text<Rate>,
     /// Other rates from given times of the run on, as `[["50s", "4mbit"], ["250s", "1mbit"]]`; the gap
     /// that has begun is not cut short.

@@ -116,8 +116,9 @@ pub struct Tcp {
     /// Connections begin with a SYN, which is not ECN-capable unless `ecn_on_control` makes it so.
     #[serde(default)]
     pub handshake: bool,
-    /// After a lost SYN the initial window is one packet and the first timeout 3 s (RFC 5681 §3.1, RFC 6298
-    /// §5.7; in ns-2 the backoff stays, and `recovery` sets the rest).
+    /// After a lost SYN the initial window is one packet and the first timeout 3 s (RFC 5681 §3.1, RFC
+    /// 6298 §5.7). In ns-2 the timeout stays doubled instead; the window of one packet comes with
+    /// `recovery = "ns-2"`.
     #[serde(default = "yes")]
     pub restart_after_lost_syn: bool,
     /// A retransmitted SYN does not ask for ECN, and the connection goes on without it (RFC 3168
@@ -175,10 +176,10 @@ pub struct Tcp {
     /// `rack`.
     #[serde(default)]
     pub rtt_ticks: bool,
-    /// After a timeout, and with `tahoe`, `reno` and `newreno` after a repair, duplicates start no
-    /// repair until *more* is acknowledged than had been sent by then (RFC 6582 §3.2 step 2, ns-2).
-    /// Without it that much is enough (RFC 6675 §5.1). By default `tahoe` and `newreno` have it. Not
-    /// with `rack`.
+    /// After a timeout, duplicates start no repair until a packet is acknowledged that was first sent
+    /// after it (RFC 6582 §3.2 step 2, ns-2). With `tahoe`, `reno` and `newreno` this also holds after
+    /// a repair. If false, it is enough that all packets sent before are acknowledged (RFC 6675 §5.1).
+    /// By default `tahoe` and `newreno` have it. Not with `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_past_timeout: Option<bool>,
     /// How `sack` repairs losses: as RFC 6675 has it, or as ns-2's Sack1. Sack1 counts packets in
@@ -225,8 +226,8 @@ pub struct Tcp {
     #[serde(default)]
     pub count_packets: bool,
     /// Some packets are acknowledged at once even with delayed acknowledgements (Linux): the first 16,
-    /// those with CWR, and with `accecn` the first packet without a mark. Where echoes are repeated, a
-    /// first mark and the packet behind it are, too.
+    /// those with CWR, and with `accecn` the first packet without a mark. If the receiver repeats echoes
+    /// (RFC 3168), so are the first packet with a mark and the next one.
     #[serde(default)]
     pub quick_acks: bool,
     /// `cubic` follows RFC 8312, with HyStart, not RFC 9438, with HyStart++ (Linux). Where it grows
