@@ -8,7 +8,7 @@ use aqm::Duration;
 use link::NEVER;
 
 use super::Network;
-use super::path::{BITS, ELSEWHERE, END, FOLDED, GOES_ON};
+use super::path::{BITS, ELSEWHERE, END, FOLDED, GOES_ON, MERGES, NOT_PLAIN};
 use super::stage::Stage;
 use super::wires::Wires;
 use crate::packet::Packet;
@@ -75,6 +75,15 @@ impl Network {
             if self.wires.paths[i] == ELSEWHERE {
                 self.wires.paths[i - 1] &= !GOES_ON;
             }
+        }
+        // What a queue sends, or another part, would pass by a merge that it goes on to at once.
+        let (mut before, mut fed) = (END, false);
+        for &entry in &self.wires.paths {
+            let at_once = before & GOES_ON != 0;
+            assert!(fed || !at_once || entry & MERGES == 0, "a merge of what comes from a queue");
+            let crossed = before == ELSEWHERE && entry & FOLDED != 0;
+            fed = entry & NOT_PLAIN == 0 && if at_once { fed } else { !crossed };
+            before = entry;
         }
         let mut exits = vec![None; ends.len()];
         for (link, &[from, to]) in ends.iter().enumerate() {
