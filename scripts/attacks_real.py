@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
 MEASURED = Path(__file__).parents[1] / "docs/measured"
 OUT = MEASURED / "attacks-real.csv"
+SHARES = "cake:isolation=flows"
+"""CAKE as in the search, where all flows have one host."""
 NAMES = (
     "droptail", "blue", "red", "choke", "codel", "pie", "fred", "sfb", "red-pd", "fq-codel", "cake",
+    SHARES,
 )  # fmt: skip
 """The disciplines whose worst attack on throughput is replayed."""
 OTHERS = {
@@ -121,6 +124,8 @@ class Traffic:
             per_flow = self.count * 8 * self.packet / self.burst
             off = f"{round(1e6 * (self.period - self.burst))}us"
             made |= {"app": "periodic", "on": f"{round(1e6 * self.burst)}us", "off": off}
+        else:
+            made["start"] += f"..{WARM_S + 8 * self.packet / per_flow:.6f}s"
         if self.turns > 1:
             made["rekey"] = f"{LASTS_S / self.turns:g}s"
         return made | {"rate": f"{int(per_flow)}bit"}
@@ -149,23 +154,22 @@ def traffic(words: str) -> Traffic:
 def attacks() -> list[tuple[str, str, Traffic]]:
     """Discipline, measure and traffic of each attack."""
     rows = (MEASURED / "attacks.md").read_text().splitlines()[2:]
-    words = {cells[0].strip(" `"): cells[1] for cells in (row[1:].split("|") for row in rows)}
-    found = [(aqm, "throughput", traffic(words[aqm].strip())) for aqm in NAMES]
+    words = {
+        cells[0].strip(" `"): cells[1].strip() for cells in (row[1:].split("|") for row in rows)
+    }
+    found = [(aqm, "throughput", traffic(words[aqm.partition(":")[0]])) for aqm in NAMES]
     return found + [(aqm, name, traffic(text)) for aqm, (name, text) in OTHERS.items()]
 
 
-def value(measure: str, goodputs: list[float], before: list[float], attacker: float) -> float:
-    """A measure as `bluewater attack` has it, of goodputs in bit/s with and without the attack."""
+def damage(measure: str, goodputs: list[float], before: list[float], attacker: float) -> float:
+    """What an attack costs, by goodputs with and without it; its own share for a penalty."""
     if measure == "penalty":
         return attacker / RATE
-    left = min(goodputs) * len(goodputs) if measure == "starve" else sum(goodputs)
-    return 1 - left / sum(before)
 
+    def counted(each: list[float]) -> float:
+        return min(each) * len(each) if measure == "starve" else sum(each)
 
-def damage(measure: str, goodputs: list[float], before: list[float], attacker: float) -> float:
-    """What an attack costs; a penalty is the share that the attacker takes."""
-    found = value(measure, goodputs, before, attacker)
-    return found - value(measure, before, before, 0.0)
+    return (counted(before) - counted(goodputs)) / sum(before)
 
 
 @contextmanager
@@ -209,7 +213,7 @@ def network(aqm: str, gateway: str, min_rto: str, log: Path) -> Iterator[list[st
         room = round(ROOM * _FRAME)
         queue = (
             f"--rate {RATE:.0f}bit --overhead 0 --delay {NEAR_S * 1e3:g}ms --buffer {room}B "
-            f"--mean-packet 1500 --aqm {aqm} --log {log}"
+            f"--mean-packet 1500 --aqm {aqm.replace(':', ' --param ')} --log {log}"
         )
         stack.enter_context(_gateway(gateway, box, queue))
         time.sleep(1)
@@ -237,7 +241,6 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         with network(aqm, gateway, min_rto, log) as spaces, ExitStack() as stack:
-            begin = time.monotonic() + 3
             me = [sys.executable, str(Path(__file__).resolve()), "--end"]
             *nears, attacker, far = spaces
             ends = [(far, "receive", str(attack.packet if attack else 0))]
@@ -247,27 +250,39 @@ def run(
             ]
             if attack:
                 ends.append((attacker, "attack", json.dumps(vars(attack))))
-            programs = [
-                stack.enter_context(
-                    subprocess.Popen(
-                        ["ip", "netns", "exec", space, *me, what, str(begin), *rest],
-                        stdout=subprocess.PIPE,
-                    )
-                )
-                for space, what, *rest in ends
-            ]
-            said = [program.communicate()[0] for program in programs]
-            if any(program.returncode for program in programs):
-                sys.exit(f"no measurement of {aqm}")
+            said = _together([["ip", "netns", "exec", at, *me, *rest] for at, *rest in ends], stack)
         found: dict[str, Any] = json.loads(said[0])
-        rows = [json.loads(each) for each in log.read_text().splitlines()]
-        last = [row for row in rows if row.get("queue") == "up"][-1]
-        found["lost_before"] = last.get("lost_before", 0)
+        up, _ = json.loads(log.read_text().splitlines()[-1])["summary"]
+        found["lost_before"] = up["lost_before"]
         found["late_s"] = json.loads(said[-1])["late_s"] if attack else 0.0
     return found
 
 
-def receive(begin: float, packet: int) -> None:
+def _together(lines: list[list[str]], stack: ExitStack) -> list[bytes]:
+    """Starts programs, tells all when to begin once each is ready, and returns what they print."""
+    made: list[Any] = [
+        stack.enter_context(
+            subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        )
+        for line in lines
+    ]
+    for program in made:
+        program.stdout.readline()
+    begin = time.monotonic() + 0.5
+    for program in made:
+        program.stdin.write(f"{begin}\n".encode())
+    said = [program.stdout.read() for program in made]
+    if any(program.wait() for program in made):
+        sys.exit("no measurement")
+    return said
+
+
+def _begin() -> float:
+    print("ready", flush=True)
+    return float(input())
+
+
+def receive(packet: int) -> None:
     """Counts bytes of each connection and datagrams of the attack, and prints the rates."""
     ports = selectors.DefaultSelector()
     port = socket.create_server(("", PORT), backlog=64)
@@ -277,6 +292,7 @@ def receive(begin: float, packet: int) -> None:
     sink.bind(("", SINK))
     got: dict[socket.socket, int] = {}
     counts = []
+    begin = _begin()
     for until in (begin + WARM_S, begin + WARM_S + LASTS_S):
         while (left := until - time.monotonic()) > 0:
             for key, _ in ports.select(left):
@@ -310,8 +326,9 @@ def _dropped() -> int:
     return int(values[head.index("InErrors")])
 
 
-def victims(begin: float, count: int, congestion: str) -> None:
+def victims(count: int, congestion: str) -> None:
     """Sends on so many connections, which begin within a second."""
+    begin = _begin()
     for _ in range(count):
         threading.Thread(target=_bulk, args=(begin, congestion), daemon=True).start()
     time.sleep(begin + WARM_S + LASTS_S + 0.5 - time.monotonic())
@@ -319,7 +336,7 @@ def victims(begin: float, count: int, congestion: str) -> None:
 
 
 def _bulk(begin: float, congestion: str) -> None:
-    time.sleep(begin + random.random() - time.monotonic())
+    time.sleep(max(0.0, begin + random.random() - time.monotonic()))
     link, data = socket.socket(), bytes(1 << 16)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
     link.connect((FAR, PORT))
@@ -328,7 +345,7 @@ def _bulk(begin: float, congestion: str) -> None:
             link.sendall(data)
 
 
-def attack(begin: float, text: str) -> None:
+def attack(text: str) -> None:
     """Sends an attack, and prints by how much its latest packet was late."""
     made = Traffic(**json.loads(text))
     tos, payload = (2 if made.ecn else 0), bytes(made.packet - _HEADERS)
@@ -339,7 +356,7 @@ def attack(begin: float, text: str) -> None:
         link.connect((FAR, SINK))
         links.append(link)
     late = 0.0
-    start = begin + WARM_S
+    start = _begin() + WARM_S
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     for at, flows in made.sendings():
         turn = min(int(at * made.turns / LASTS_S), made.turns - 1)
@@ -386,8 +403,8 @@ def measure(gateway: str, names: list[str], reps: int, min_rto: str, congestion:
 
 
 SIMULATED: dict[str, dict[str, Any]] = {
-    "as in the search": {},
-    "Linux's TCP": {"preset": "linux"},
+    "simulated": {},
+    "simulated, Linux": {"preset": "linux"},
 }
 """Victims of the simulator, who all have SACK and a least timeout of 1 s."""
 SEEDS = range(4, 9)
@@ -437,7 +454,7 @@ def measured(rows: list[dict[str, str]], aqm: str, kind: str, setting: tuple[str
 
 def table() -> None:
     """Writes the page's table."""
-    settings = {"real packets": ("1s", "reno"), "200 ms, CUBIC": ("200ms", "cubic")}
+    settings = {"real packets": ("1s", "reno"), "real, defaults": ("200ms", "cubic")}
     lines = [["attack on", "measure", *SIMULATED, *settings]]
     for aqm, kind, made in attacks():
         sides = [spread(simulated(aqm, kind, made, each)) for each in SIMULATED.values()]
@@ -452,14 +469,14 @@ def table() -> None:
 def main() -> None:
     """Measures, or writes the table."""
     if sys.argv[1:2] == ["--end"]:
-        _, _, what, begin, *rest = sys.argv
+        _, _, what, *rest = sys.argv
         os.nice(-10)
         if what == "attack":
-            attack(float(begin), *rest)
+            attack(*rest)
         elif what == "victims":
-            victims(float(begin), int(rest[0]), rest[1])
+            victims(int(rest[0]), rest[1])
         else:
-            receive(float(begin), int(rest[0]))
+            receive(int(rest[0]))
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # namespaces go
     parser = argparse.ArgumentParser(description=__doc__)
@@ -469,6 +486,9 @@ def main() -> None:
     parser.add_argument("--min-rto", default="1s", help="the victims' least timeout")
     parser.add_argument("--congestion", default="reno", help="the victims' congestion control")
     options = parser.parse_args()
+    if options.gateway == "table":
+        table()
+        return
     measure(options.gateway, options.names, options.reps, options.min_rto, options.congestion)
 
 

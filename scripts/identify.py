@@ -3,7 +3,7 @@
 Makes recordings of queues with parameters, rates and delays drawn at random, one family after the
 other, identifies each, and adds a row for each to docs/measured/identify.csv. With further
 arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. ``python
-scripts/identify.py SEED`` counts the rows of a seed.
+scripts/identify.py SEED,SEED`` counts the rows of seeds.
 """
 
 from __future__ import annotations
@@ -180,12 +180,12 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
             print(f"{n + 1}/{count} {family} {beside}: {named}, {took:.0f} s", file=sys.stderr)
 
 
-def counted(seed: str) -> None:
-    """Prints the answers by family, and how far parameters are off."""
+def counted(seeds: list[str]) -> None:
+    """Prints the answers by what disturbs and by family, and how far parameters are off."""
     with OUT.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["seed"] == seed]
-    for kind in dict.fromkeys(bool(row["beside"]) for row in rows):
-        some = [row for row in rows if bool(row["beside"]) == kind]
+        rows = [row for row in csv.DictReader(file) if row["seed"] in seeds]
+    for kind in dict.fromkeys(row["beside"] for row in rows):
+        some = [row for row in rows if row["beside"] == kind]
         named = Counter((row["family"], row["answer"]) for row in some)
         for (family, answer), count in sorted(named.items()):
             print(f"| `{family}` | {answer} | {count} |")
@@ -200,13 +200,13 @@ def counted(seed: str) -> None:
             <= (size(row["high"]) if row["high"] else math.inf)
             for row in bounded
         )
-        print(f"{'disturbed' if kind else 'alone'}: {len(some)} recordings, {len(right)} right "
-              f"({alone} alone), {len(answered) - len(right)} wrong; {near} of {len(bounded)} "
-              f"parameters near, {inside} in their intervals")  # fmt: skip
+        print(f"{kind or 'alone'}: {len(some)} recordings, {len(right)} right ({alone} alone), "
+              f"{len(some) - len(answered)} unknown, {len(answered) - len(right)} wrong; "
+              f"{near} of {len(bounded)} parameters near, {inside} in their intervals")  # fmt: skip
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 2:
-        counted(sys.argv[1])
+        counted(sys.argv[1].split(","))
     else:
         measure(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or [""])
