@@ -1,10 +1,9 @@
 """Measures how often ``bluewater identify`` is right: ``python scripts/identify.py COUNT SEED``.
 
 Makes recordings of queues with parameters, rates and delays drawn at random, one family after the
-other, identifies each, and adds a row for each to docs/measured/identify.csv. Behind the first
-recording of each family, something disturbs the next ones (``BESIDE``). With a third argument, the
-first so many recordings are left out. ``python scripts/identify.py SEED`` counts the rows of a
-seed.
+other, identifies each, and adds a row for each to docs/measured/identify.csv. With further
+arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. ``python
+scripts/identify.py SEED,SEED`` counts the rows of seeds.
 """
 
 from __future__ import annotations
@@ -26,16 +25,28 @@ import tomli_w
 from bluewater.study.identify import infer, path, probe
 from bluewater.study.identify.candidates import FAMILIES
 from bluewater.study.identify.recording import Recording
-from bluewater.units import seconds
+from bluewater.units import duration_text, seconds
 
 if TYPE_CHECKING:
     from bluewater.study.identify.infer import Answer
 
 OUT = Path(__file__).parents[1] / "docs/measured/identify.csv"
 LINUX = {"preset": "linux"}
-BESIDE = ("jitter of 2 ms", "traffic of 20 kb/s", "1 % lost", "5 % marked")
-"""What disturbs a recording: delay behind the queue, datagrams beside the probe, and random losses
-and marks in front of the queue."""
+_TCP = {"transport": "cubic", "preset": "linux", "packet": "1500B", "start": "0s..1s"}
+_PAGES = {"app": "web", "size": "24p", "shape": 1.2, "objects": 4, "off": "2s", "handshake": True}
+JITTER = {"jitter ± 2 ms": 4e-3, "jitter ± 5 ms": 10e-3}
+"""Delay behind the queue, uniform from 0 to these times, s; packets stay in order."""
+TRAFFIC: dict[str, dict[str, Any]] = {
+    "datagrams": {"transport": "cbr", "rate": "20kbit"},
+    "web": _TCP | _PAGES,
+    "1 TCP flow": _TCP,
+    "2 TCP flows": _TCP | {"flows": 2},
+}
+"""Traffic beside the probe, with the path's delay each way: one web user, or bulk flows."""
+LOST, MARKED = {"losses": 0.01}, {"marks": 0.05}
+"""Random losses and marks in front of the queue."""
+BESIDE = (*JITTER, *TRAFFIC, *LOST, *MARKED)
+"""What disturbs a recording."""
 MAIN = {
     **dict.fromkeys(("red", "choke"), "min_th"),
     **dict.fromkeys(("codel", "cobalt", "fq-codel"), "interval"),
@@ -97,24 +108,26 @@ def recorded(
     buffer, params = draw.queue(family)
     sent = probe.packets(rate * draw.uniform(0.93, 1.07), seed=seed)
     chance = np.random.default_rng(seed)
-    there = chance.random(sent.sent.size) >= (0.01 if beside == "1 % lost" else 0.0)
+    there = chance.random(sent.sent.size) >= LOST.get(beside, 0.0)
     kept = probe.Packets(sent.sent[there], sent.size[there], sent.ecn[there], sent.flow[there])
     path.capture(kept, folder / "probe.pcapng")
     queue = path.Queue(family, buffer, rate, params)
     text = path.scenario(queue, folder / "probe.pcapng", kept.sent[-1], seed)
-    if beside.startswith("traffic"):
+    if beside in TRAFFIC:
         table = tomllib.loads(text)
-        other = {"transport": "cbr", "rate": "20kbit", "from": ["A"], "to": ["B"]}
-        text = tomli_w.dumps(table | {"traffic": [*table["traffic"], other]})
+        table["link"][0]["delay"] = duration_text(base)
+        table["traffic"].append(TRAFFIC[beside] | {"from": ["A"], "to": ["B"]})
+        text = tomli_w.dumps(table)
     seen = path.run(text, int(sent.flow.max()) + 1)
     arrived, after = np.full(sent.sent.size, np.nan), sent.ecn.copy()
     arrived[there] = seen.sent + seen.waited + seen.size * 8 / rate + base
     after[there] = np.where(seen.marked, 3, seen.ecn)
-    if beside == "5 % marked":
-        after = np.where((after > 0) & (chance.random(after.size) < 0.05), 3, after)
-    if beside.startswith("jitter"):
+    if beside in MARKED:
+        after = np.where((after > 0) & (chance.random(after.size) < MARKED[beside]), 3, after)
+    if beside in JITTER:
         order = np.argsort(arrived, kind="stable")
-        late = np.fmax.accumulate((arrived + chance.uniform(0, 2e-3, arrived.size))[order])
+        late = arrived + chance.uniform(0, JITTER[beside], arrived.size)
+        late = np.fmax.accumulate(late[order])
         arrived[order] = np.where(np.isnan(arrived[order]), np.nan, late)
     about = {"rate_bps": round(rate), "delay_s": round(base, 4), "buffer": buffer, "params": params}
     return Recording(sent.sent, sent.size, sent.ecn, sent.flow, arrived, after), about
@@ -140,8 +153,8 @@ COLUMNS = (
 )
 
 
-def measure(count: int, seed: int, skipped: int = 0) -> None:
-    """Measures so many recordings."""
+def measure(count: int, seed: int, besides: list[str]) -> None:
+    """Measures so many recordings, undisturbed if nothing is named."""
     draw = Draw(seed)
     families = [each.name for each in FAMILIES]
     draw.shuffle(families)
@@ -152,10 +165,8 @@ def measure(count: int, seed: int, skipped: int = 0) -> None:
             print(COLUMNS, file=out)
         for n in range(count):
             family = families[n % len(families)]
-            beside = "" if n < len(families) else BESIDE[n % len(BESIDE)]
+            beside = besides[n % len(besides)]
             recording, about = recorded(draw, family, Path(folder), beside)
-            if n < skipped:
-                continue
             began = time.monotonic()
             answer = infer.identify(recording)
             named = " or ".join(answer.families) or "unknown"
@@ -169,12 +180,12 @@ def measure(count: int, seed: int, skipped: int = 0) -> None:
             print(f"{n + 1}/{count} {family} {beside}: {named}, {took:.0f} s", file=sys.stderr)
 
 
-def counted(seed: str) -> None:
-    """Prints the answers by family, and how far parameters are off."""
+def counted(seeds: list[str]) -> None:
+    """Prints the answers by what disturbs and by family, and how far parameters are off."""
     with OUT.open() as file:
-        rows = [row for row in csv.DictReader(file) if row["seed"] == seed]
-    for kind in dict.fromkeys(bool(row["beside"]) for row in rows):
-        some = [row for row in rows if bool(row["beside"]) == kind]
+        rows = [row for row in csv.DictReader(file) if row["seed"] in seeds]
+    for kind in dict.fromkeys(row["beside"] for row in rows):
+        some = [row for row in rows if row["beside"] == kind]
         named = Counter((row["family"], row["answer"]) for row in some)
         for (family, answer), count in sorted(named.items()):
             print(f"| `{family}` | {answer} | {count} |")
@@ -189,13 +200,13 @@ def counted(seed: str) -> None:
             <= (size(row["high"]) if row["high"] else math.inf)
             for row in bounded
         )
-        print(f"{'disturbed' if kind else 'alone'}: {len(some)} recordings, {len(right)} right "
-              f"({alone} alone), {len(answered) - len(right)} wrong; {near} of {len(bounded)} "
-              f"parameters near, {inside} in their intervals")  # fmt: skip
+        print(f"{kind or 'alone'}: {len(some)} recordings, {len(right)} right ({alone} alone), "
+              f"{len(some) - len(answered)} unknown, {len(answered) - len(right)} wrong; "
+              f"{near} of {len(bounded)} parameters near, {inside} in their intervals")  # fmt: skip
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 2:
-        counted(sys.argv[1])
+        counted(sys.argv[1].split(","))
     else:
-        measure(*map(int, sys.argv[1:]))
+        measure(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or [""])

@@ -45,6 +45,7 @@ GATEWAY = {
     "fq-pie": f"{_CODEL.format('fq-pie')}",
     "cake": "--aqm cake --buffer 1000p",
     "codel, jitter": f"{_CODEL.format('codel')} --jitter 2ms",
+    "codel, jitter 10 ms": f"{_CODEL.format('codel')} --jitter 10ms",
     "pie, 1 Mb/s": f"{_CODEL.format('pie')} --rate 1mbit",
     "fq-codel, 20 Mb/s": f"{_CODEL.format('fq-codel')} --rate 20mbit",
     "codel, 50 Mb/s": f"{_CODEL.format('codel')} --rate 50mbit",

@@ -271,13 +271,31 @@ def test_the_buffer_of_queues_per_flow_is_found_from_afar(monkeypatch: pytest.Mo
     assert int(buffer.value.removesuffix("p")) == pytest.approx(200, rel=0.1)
 
 
-def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording) -> None:
-    late = codel.arrived + np.random.default_rng(1).uniform(0, 5e-3, codel.arrived.size)
-    order = np.argsort(np.where(codel.lost, np.inf, codel.arrived), kind="stable")
-    late[order] = np.fmax.accumulate(late[order])
-    basics = features.basics(replace(codel, arrived=np.where(codel.lost, np.nan, late)))
-    assert basics.rate == pytest.approx(RATE, rel=0.004)
+def jittered(made: Recording, longest: float, ordered: bool) -> Recording:
+    """A recording behind whose queue packets are late by up to this time, s."""
+    late = made.arrived + np.random.default_rng(1).uniform(0, longest, made.arrived.size)
+    if ordered:
+        order = np.argsort(np.where(made.lost, np.inf, made.arrived), kind="stable")
+        late[order] = np.fmax.accumulate(late[order])
+    return replace(made, arrived=np.where(made.lost, np.nan, late))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording, ordered: bool) -> None:
+    basics = features.basics(jittered(codel, 5e-3, ordered))
+    assert basics.rate == pytest.approx(RATE, rel=0.001)
     assert basics.burst == 0
+    assert basics.jitter.usual == pytest.approx(0.95 * 5e-3, rel=0.1)
+    assert basics.jitter.ordered == ordered
+    assert not features.basics(codel).jitter
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_queue_is_found_behind_jitter(codel: Recording, ordered: bool, short: None) -> None:
+    found = infer.identify(jittered(codel, 10e-3, ordered))
+    assert found.families == ("codel",)
+    (interval,) = (each.value for each in found.parameters if each.name == "interval")
+    assert seconds(interval) == pytest.approx(0.06, rel=0.2)
 
 
 @pytest.mark.parametrize("burst", [0, 6000, 12_000])

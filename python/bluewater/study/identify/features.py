@@ -36,28 +36,85 @@ class Basics:
         burst: Bytes that it lets pass at once, as a token bucket does; 0 if each packet takes its
             time on a link.
         waited: Time of each packet in the queue, s; NaN if it is lost.
+        jitter: What the path adds.
     """
 
     base: float
     rate: float
     burst: int
     waited: NDArray[Any]
+    jitter: Jitter
 
 
 def basics(recording: Recording) -> Basics:
-    """Rate, token bucket and base delay of a recording."""
+    """Rate, token bucket, base delay and jitter of a recording."""
     rate = throughput(recording)
-    burst = bucket(recording, rate)
+    if varies := jitter(recording, rate):
+        rate = throughput(recording, _LONG)
+    burst = bucket(recording, rate, varies.usual)
     waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
     base = float(np.nanmin(waited))
-    return Basics(base, rate, burst, waited - base)
+    return Basics(base, rate, burst, waited - base, jitter(recording, line(rate, burst)))
 
 
-def bucket(recording: Recording, rate: float) -> int:
+@dataclass(frozen=True)
+class Jitter:
+    """How the delay of a path varies that is not its queue's.
+
+    Attributes:
+        late: By how much packets that found the path idle were late, s; empty if it is little.
+        ordered: Whether packets of a flow never overtake each other.
+    """
+
+    late: NDArray[Any]
+    ordered: bool
+
+    def __bool__(self) -> bool:
+        """Whether it counts."""
+        return self.late.size > 0
+
+    @property
+    def usual(self) -> float:
+        """The delay that most of these packets do not exceed, s."""
+        return float(np.quantile(self.late, _NEARLY)) if self else 0.0
+
+    def added(self, seen: Seen, rate: float) -> Seen:
+        """Packets that are late by chance as these, behind a queue that sends at this rate."""
+        left = seen.sent + seen.size * 8 / rate
+        arrived = left + seen.waited + np.random.default_rng(1).choice(self.late, left.size)
+        if self.ordered:
+            order = np.argsort(left + seen.waited, kind="stable")
+            arrived[order] = np.fmax.accumulate(arrived[order])
+            arrived[np.isnan(seen.waited)] = np.nan
+        return replace(seen, waited=arrived - left)
+
+
+_NEARLY = 0.95
+_IDLE_PACKETS = 15
+"""Fewer packets that find the path idle tell no jitter."""
+_LITTLE, _LITTLE_S = 0.1, 5e-5
+"""Jitter below this share of a full packet's time, or below this time in s, does not count."""
+
+
+def jitter(recording: Recording, rate: float) -> Jitter:
+    """What packets show that were sent when all before had arrived, on a line of this rate."""
+    idle = (_rests(recording) > 0) & ~recording.lost
+    delay = (recording.arrived - recording.sent - recording.size * 8 / rate)[idle]
+    little = max(_LITTLE_S, _LITTLE * recording.size.max() * 8 / rate)
+    if delay.size < _IDLE_PACKETS or np.quantile(delay, _NEARLY) - delay.min() < little:
+        return Jitter(np.zeros(0), True)
+    there = ~recording.lost
+    flow, arrived = recording.flow[there], recording.arrived[there]
+    order = np.argsort(flow, kind="stable")
+    back = (np.diff(arrived[order]) < 0) & (np.diff(flow[order]) == 0)
+    return Jitter(delay - delay.min(), not back.any())
+
+
+def bucket(recording: Recording, rate: float, late: float) -> int:
     """Bytes that pass at once behind an idle time; 0 if packets leave one by one.
 
     Behind the first packet of a train, a link passes bytes at its rate. A token bucket passes more,
-    as many as it has tokens.
+    as many as it has tokens. So does a link with jitter, if it was this packet that came late.
     """
     sent, size = recording.sent, recording.size
     rest = _rests(recording)
@@ -75,7 +132,7 @@ def bucket(recording: Recording, rate: float) -> int:
         return 0
     longer = [each for each in found if not each[0]]
     _, ahead, burst = np.quantile(longer or found, _USUAL, axis=0)
-    return round(burst) if ahead > size.max() / 2 else 0
+    return round(burst) if ahead > size.max() / 2 + late * rate / 8 else 0
 
 
 def _rests(recording: Recording) -> NDArray[Any]:
@@ -160,8 +217,8 @@ def _ahead(times: NDArray[Any], sizes: NDArray[Any], rate: float) -> float:
     return float(np.max(np.cumsum(sizes) - sizes[0] - rate / 8 * (times - times[0])))
 
 
-def throughput(recording: Recording) -> float:
-    """Bits per second of the bottleneck, over a sixtieth of the recording's time.
+def throughput(recording: Recording, parts: int = 60) -> float:
+    """Bits per second of the bottleneck, over such a part of the recording's time.
 
     It is that of times which begin and end with packets that waited: a token bucket is empty then,
     and the bottleneck mostly busy. If there are few, it is near the largest one.
@@ -174,7 +231,7 @@ def throughput(recording: Recording) -> float:
     at, size = recording.arrived[there][order], recording.size[there][order]
     delay = at - recording.sent[there][order]
     sums = np.cumsum(size)
-    ends = np.searchsorted(at, at + float(recording.sent[-1]) / 60) - 1
+    ends = np.searchsorted(at, at + float(recording.sent[-1]) / parts) - 1
     full = (ends < at.size - 1) & (at[ends] > at)
     found = 8.0 * (sums[ends] - sums)[full] / (at[ends] - at)[full]
     if not found.size:
@@ -190,6 +247,9 @@ def throughput(recording: Recording) -> float:
 
 _STEADY = 0.7
 """A little more than half of these times have less throughput, because some are not busy."""
+_LONG = 20
+"""Jitter needs longer times, because it bunches packets: a time that ends behind a bunch has too
+many."""
 _BUSY = 3
 """A queue is busy if packets wait as long as so many take to leave."""
 

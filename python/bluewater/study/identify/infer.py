@@ -102,6 +102,7 @@ class Observed:
         unit: A short waiting time, s.
         ecn: Whether packets were marked.
         elsewhere: What happened to packets that found no queue.
+        jitter: What the path adds to delays.
         end: When the last packet was sent, s.
         flows: Number of flows.
     """
@@ -114,6 +115,7 @@ class Observed:
     unit: float
     ecn: bool
     elsewhere: features.Elsewhere
+    jitter: features.Jitter
     end: float
     flows: int
 
@@ -128,12 +130,9 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     basics = features.basics(recording)
     waited = basics.waited
     every = max(1, len(recording.sent) // _PACKETS)
-    some = slice(None, None, every)
     seen = Seen(
-        *(each[some] for each in (
-            recording.sent, recording.size, recording.ecn, recording.flow, waited, recording.marked,
-        ))
-    )  # fmt: skip
+        recording.sent, recording.size, recording.ecn, recording.flow, waited, recording.marked
+    ).every(every)
     unit = max(5e-4, 1500 * 8 / basics.rate)
     longest = float(np.nanquantile(waited, 0.999))
     if not recording.marked.any() and recording.lost.mean() <= _RARE:
@@ -154,6 +153,7 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     return Observed(
         features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
         bool(recording.marked.any()), features.elsewhere(recording, basics),
+        basics.jitter,
         float(recording.sent[-1]), int(recording.flow.max()) + 1,
     ), basics  # fmt: skip
 
@@ -165,10 +165,13 @@ def _statistics(observed: Observed, file: Path, made: tuple[Queue, int]) -> Any:
     """
     queue, seed = made
     text = path.scenario(queue, file, observed.end, seed)
+    jitter = observed.jitter
     try:
-        seen = path.run(text, observed.flows, observed.every)
+        seen = path.run(text, observed.flows, 1 if jitter else observed.every)
     except ScenarioError:
         return None
+    if jitter:
+        seen = jitter.added(seen, path.line(queue.rate, queue.burst)).every(observed.every)
     both = [seen, observed.elsewhere.added(seen)] if observed.elsewhere else [seen]
     return np.array([features.statistics(each, observed.unit) for each in both])
 

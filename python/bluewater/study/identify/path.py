@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +110,10 @@ class Seen:
     flow: NDArray[Any]
     waited: NDArray[Any]
     marked: NDArray[Any]
+
+    def every(self, count: int) -> Seen:
+        """Each so many-th packet."""
+        return Seen(*(getattr(self, each.name)[::count] for each in fields(self)))
 
 
 _COLUMNS = ("arrived_ns", "bytes", "ecn", "flow", "left_ns", "fate", "marked")
