@@ -166,6 +166,7 @@ impl<L> Server<L> {
             self.free_at = match queue.aggregate() {
                 None => exit.send(now, meta, packet),
                 Some(Aggregate { until, more }) => {
+                    // All its packets come out of the transmitter when it ends.
                     let free_at = exit.send(until.as_nanos(), meta, packet);
                     if more { now } else { free_at }
                 }

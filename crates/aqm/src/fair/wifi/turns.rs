@@ -41,14 +41,14 @@ impl Turns {
                 (Some(deficit), Some(quantum)) if *deficit <= 0 => *deficit += quantum,
                 _ => return Some(station),
             }
-            self.to_the_end();
+            self.rotate();
         }
     }
 
     /// The station whose turn it was has used the air for so long, ns.
     pub(super) fn sent(&mut self, station: u16, airtime: u64) {
         if self.quantum.is_none() {
-            return self.to_the_end();
+            return self.rotate();
         }
         if let Some(deficit) = &mut self.deficits[usize::from(station)] {
             *deficit -= airtime as i64;
@@ -62,12 +62,12 @@ impl Turns {
             self.old.pop_front();
             self.deficits[usize::from(station)] = None;
         } else {
-            self.to_the_end();
+            self.rotate();
         }
     }
 
     /// The station in front goes to the end of the old ones.
-    fn to_the_end(&mut self) {
+    fn rotate(&mut self) {
         let front = self.new.pop_front().or_else(|| self.old.pop_front());
         self.old.extend(front);
     }
