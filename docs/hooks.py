@@ -303,6 +303,8 @@ _SECTIONS = [
     ("Network", "`[network]`: a preset and what is changed of it"),
     ("LinkSpec", "`[[link]]`: a network of your own"),
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
+    ("WifiSpec", "`wifi` of a link: an access point and its stations"),
+    ("StationSpec", "`station` of `wifi`"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),
     ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),

@@ -250,6 +250,15 @@ def test_the_examples_of_the_last_mile_run() -> None:
             assert low < own["goodput_bps"].sum() < high, own
 
 
+def test_the_example_of_wifi_shares_the_air() -> None:
+    """Each station has a third of the airtime."""
+    text = (DOCS / "wifi.md").read_text("utf-8")
+    code = next(block["code"] for block in BLOCK.finditer(text) if block["kind"] == "toml")
+    stations = bluewater.run(code).stations
+    assert list(stations["station"]) == ["1", "2", "3"]
+    assert list(stations["airtime_share"]) == pytest.approx([1 / 3] * 3, rel=0.01)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["tutorial", "controllers", "fabrics", "gym"])

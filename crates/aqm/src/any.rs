@@ -10,6 +10,7 @@ use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
 use crate::fair::fq::{self, Fq};
 use crate::fair::htb::Htb;
+use crate::fair::wifi::Wifi;
 use crate::fair::{Fair, drr, flow_queue, sfq};
 use crate::fifo::Fifo;
 use crate::filter::gate::Gate;
@@ -20,7 +21,7 @@ use crate::own::{Advice, Own};
 use crate::packet::{Carried, Meta};
 use crate::param::{ConfigError, ParamError, Params, idle};
 use crate::policy::*;
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Aggregate, Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::shaper::{self, Shaped, ShaperConfig};
 use crate::time::Instant;
@@ -221,6 +222,8 @@ macro_rules! any_qdisc {
             Shaped(Box<Shaped<Self, P>>),
             /// A tree of classes with any of these.
             Tree(Box<Htb<Self>>),
+            /// An access point with any of these.
+            Wifi(Box<Wifi<Self, P>>),
             /// One that was brought along.
             Own(Box<Fifo<Own, P>>),
         }
@@ -236,6 +239,7 @@ macro_rules! any_qdisc {
                     AnyQdisc::Gated($d q) => $d act,
                     AnyQdisc::Shaped($d q) => $d act,
                     AnyQdisc::Tree($d q) => $d act,
+                    AnyQdisc::Wifi($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }
             };
@@ -301,8 +305,14 @@ macro_rules! any_qdisc {
                     Self::Told(queue) => queue.behind().as_tree(),
                     Self::Gated(queue) => queue.behind().as_tree(),
                     Self::Shaped(queue) => queue.behind().as_tree(),
+                    Self::Wifi(wifi) => wifi.shared()?.as_tree(),
                     _ => None,
                 }
+            }
+
+            /// This one as an access point, if it is one.
+            pub fn as_wifi(&self) -> Option<&Wifi<Self, P>> {
+                if let Self::Wifi(wifi) = self { Some(wifi) } else { None }
             }
 
             /// This queue, which must be empty, behind the filter `name`.
@@ -393,6 +403,10 @@ macro_rules! any_qdisc {
 
             fn ready_at(&self) -> Option<Instant> {
                 each!(self, q => q.ready_at())
+            }
+
+            fn aggregate(&self) -> Option<Aggregate> {
+                each!(self, q => q.aggregate())
             }
 
             fn backlog(&self) -> Backlog {

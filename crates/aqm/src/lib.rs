@@ -71,7 +71,7 @@ pub use framing::Framing;
 pub use hash::FlowHash;
 pub use packet::{Ack, Carried, Ecn, FlowKey, Label, Meta};
 pub use policy::{Arrival, Departure, Policy, Victim, View};
-pub use qdisc::{Counters, Discipline, Outlet, Qdisc};
+pub use qdisc::{Aggregate, Counters, Discipline, Outlet, Qdisc};
 pub use rng::{Coin, Rng};
 pub use time::{Duration, Instant};
 pub use units::{Limit, Measure, Rate, Size};

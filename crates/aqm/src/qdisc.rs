@@ -157,6 +157,12 @@ pub trait Qdisc<P: Copy> {
         None
     }
 
+    /// The aggregate that the packet belongs to which [`Qdisc::dequeue`] gave last, if the queue puts packets
+    /// together. It says then how long they take, in place of the transmitter.
+    fn aggregate(&self) -> Option<Aggregate> {
+        None
+    }
+
     /// What is queued now.
     fn backlog(&self) -> Backlog;
 
@@ -196,6 +202,15 @@ pub trait Qdisc<P: Copy> {
     fn state(&self) -> State;
 }
 
+/// Packets that leave together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aggregate {
+    /// When all of them have been sent.
+    pub until: Instant,
+    /// Whether there are more, which leave at the same instant.
+    pub more: bool,
+}
+
 /// A queue discipline that can be made from parameters, as the catalogue does.
 pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
     /// Parameters, with their defaults and documentation.
@@ -220,6 +235,10 @@ macro_rules! answers_as_behind {
     () => {
         fn ready_at(&self) -> Option<Instant> {
             self.queue.ready_at()
+        }
+
+        fn aggregate(&self) -> Option<crate::qdisc::Aggregate> {
+            self.queue.aggregate()
         }
 
         fn backlog(&self) -> Backlog {

@@ -272,6 +272,7 @@ impl Way {
             sending: Sending {
                 rates: self.course(&RATE, "rate-trace", &self.rate_trace)?,
                 framing,
+                ..Sending::default()
             },
             header: 0,
             impairments: Impairments {

@@ -4,7 +4,7 @@
 //! arrival, a sample, a late caller), each at its exact time and in order, so a queue sees the same calls as
 //! if each were an event. At equal times departures come before timers, and both before arrivals.
 
-use aqm::{Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng};
+use aqm::{Aggregate, Cause, Counters, Cx, Instant, Meta, Outlet, Qdisc, Rng};
 
 use crate::NEVER;
 use crate::hash::DecisionHash;
@@ -163,7 +163,14 @@ impl<L> Server<L> {
             stats.busy(now);
             stats.departure(now, meta.arrived.as_nanos(), flow, meta.len);
             hash.departure(now, flow, packet.seq());
-            self.free_at = exit.send(now, meta, packet);
+            self.free_at = match queue.aggregate() {
+                None => exit.send(now, meta, packet),
+                Some(Aggregate { until, more }) => {
+                    // All its packets come out of the transmitter when it ends.
+                    let free_at = exit.send(until.as_nanos(), meta, packet);
+                    if more { now } else { free_at }
+                }
+            };
         } else {
             stats.idle(now);
             self.free_at = queue.ready_at().map_or(NEVER, |at| at.as_nanos().max(now + 1));

@@ -27,6 +27,7 @@ pub struct Serialiser {
 struct Special {
     framing: Framing,
     varying: Option<Varying>,
+    aggregates: bool,
 }
 
 /// How a link's transmitter sends, beside its rate.
@@ -36,6 +37,9 @@ pub struct Sending {
     pub rates: Option<Arc<Steps<u64>>>,
     /// What a packet takes on the wire beside its own bytes.
     pub framing: Framing,
+    /// Whether the queue puts packets together and says how long they take ([`aqm::Qdisc::aggregate`]). The
+    /// transmitter adds nothing to that.
+    pub aggregates: bool,
 }
 
 /// Stands for no length: no packet is this long.
@@ -65,7 +69,8 @@ impl Serialiser {
         }
         self.special = (*sending != Sending::default()).then(|| {
             let varying = sending.rates.clone().map(Varying::new);
-            Box::new(Special { framing: sending.framing, varying })
+            let Sending { framing, aggregates, .. } = *sending;
+            Box::new(Special { framing, varying, aggregates })
         });
         self
     }
@@ -111,6 +116,10 @@ impl Serialiser {
         }
         let mut on_wire = len;
         if let Some(special) = &mut self.special {
+            if special.aggregates {
+                self.last = NOTHING;
+                return;
+            }
             on_wire = special.framing.on_wire(len);
             if let Some(varying) = &mut special.varying {
                 let finish = varying.finish(start, on_wire);
@@ -230,7 +239,7 @@ mod tests {
     /// With Ethernet's 38 bytes 962 are 1000. What a mean leaves over counts once, unframed.
     #[test]
     fn framing_holds_for_lengths_that_were_sent_before_and_for_means() {
-        let framed = Sending { rates: None, framing: "ethernet".parse().unwrap() };
+        let framed = Sending { framing: "ethernet".parse().unwrap(), ..Sending::default() };
         let mut s = Serialiser::new(Rate::from_mbit(8));
         assert_eq!(s.transmission(0, 962), 962_000);
         let mut s = s.with(&framed);
@@ -251,7 +260,7 @@ mod tests {
     #[test]
     fn framing_takes_time_and_a_rate_that_varies_its_integral() {
         let framing = "ethernet".parse().unwrap();
-        let sending = Sending { rates: None, framing };
+        let sending = Sending { framing, ..Sending::default() };
         let mut t = Transmitter::new(Rate::from_mbit(8), Duration::ZERO).with(&sending);
         assert_eq!(
             [t.send(0, 962), t.send(0, 962), t.send(0, 40)],
@@ -259,7 +268,7 @@ mod tests {
         );
         assert_eq!(t.alone(962), (1_000_000, 0));
         let rates = Steps::new(&[(0, 8_000_000), (1_000_000, 16_000_000)], false).map(Arc::new);
-        let mut t = t.with(&Sending { rates, framing });
+        let mut t = t.with(&Sending { rates, ..sending });
         assert_eq!([t.send(2_084_000, 962), t.free_at()], [2_584_000; 2]);
         assert_eq!(t.alone(962), (500_000, 0), "with the highest rate");
         assert_eq!(t.sent(0, 2, 2 * 962), 3_584_000, "two behind the one that is being sent");

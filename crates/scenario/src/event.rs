@@ -140,6 +140,9 @@ fn change(
         _ => refused(format!("{list}.0 … {list}.{}", there - 1)),
     })?;
     match (list, field) {
+        ("link", "rate") if links[number].wifi.is_some() => {
+            Err(refused("the rate of a link without wifi".into()))
+        }
         ("link", "rate") => {
             let rate = to.parse::<Rate>().ok();
             let rate = rate.filter(|rate| RATES.contains(&rate.bits_per_second()));

@@ -40,7 +40,7 @@ pub use error::ScenarioError;
 use event::EventSpec;
 use limits::MAX_SAMPLES;
 pub use limits::{LARGEST_WINDOW, horizon};
-use network::{LinkSpec, Network, Topology};
+use network::{Edge, LinkSpec, Network, StationSpec, Topology, WifiSpec};
 pub use parameter::Parameter;
 pub use queue::QueueSpec;
 use queue::expand_queues;
@@ -133,6 +133,8 @@ fn places() -> meant::Places {
         ("[[autorate]]", keys_of::<AutorateSpec>().0),
         ("[measure]", keys_of::<Measure>().0),
         ("[[link]]", keys_of::<LinkSpec>().0),
+        ("[link.wifi]", keys_of::<WifiSpec>().0),
+        ("[[link.wifi.station]]", keys_of::<StationSpec>().0),
         ("the file, before the first [table]", keys_of::<Scenario>().0),
     ]
 }
@@ -276,7 +278,9 @@ impl Scenario {
         for (spec, link) in self.queue.iter().zip(self.managed(topology)?) {
             let slots =
                 spec.limit(topology, link).map_or(0, |limit| u64::from(limit.max_packets()));
-            room += QUEUE + PACKET * slots.next_power_of_two();
+            let Edge { rate, wifi, .. } = &topology.links[link];
+            let each = wifi.as_ref().map_or(1, |wifi| wifi.queues(*rate));
+            room += QUEUE + each.saturating_mul(PACKET * slots.next_power_of_two());
         }
         // The first queue counts the packets of each flow, and once more if there is a warm-up.
         let counted = if self.warmup.0 == Duration::ZERO { 1 } else { 2 };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
 use aqm::fair::htb::{Htb, Sorting, TreeError};
+use aqm::fair::wifi::Wifi;
 use aqm::tuned::Settings;
 use aqm::units::Size;
 use aqm::{
@@ -18,7 +19,7 @@ use crate::arrivals::Files;
 use crate::classes::{ClassSpec, Classes, expand};
 use crate::elsewhere;
 use crate::error::{Complaint, meant, meant_parameter};
-use crate::network::Topology;
+use crate::network::{Edge, ScheduleName, Topology, WifiSpec};
 use crate::own::{Class, Role, parts, provider, resolve};
 use crate::parameter::Parameter;
 use crate::text::Text;
@@ -115,6 +116,9 @@ pub(crate) fn expand_queues(
                 return Err(Complaint::new(key("link"), allowed)
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
+            if let Some(wifi) = &topology.links[link].wifi {
+                queue.check_wifi(i, wifi)?;
+            }
             match &topology.links[link].sending.rates {
                 None if queue.told_rate => {
                     let name = topology.link_name(link);
@@ -135,6 +139,14 @@ pub(crate) fn expand_queues(
                 .map_err(|allowed| Complaint::new(key("buffer"), allowed))?;
             queues.push(queue.clone());
         }
+    }
+    let bare = |link: &usize| topology.links[*link].wifi.is_some() && !managed[*link];
+    if let Some(link) = (0..managed.len()).find(bare) {
+        let name = topology.link_name(link);
+        let problem = format!("{name} has wifi and no queue");
+        return Err(
+            Complaint::wrong("queue", problem).hint(format!("[[queue]] with link = \"{name}\""))
+        );
     }
     Ok(queues)
 }
@@ -359,6 +371,38 @@ impl QueueSpec {
             Some(rates) if self.told_rate => queue.with_rates(env, told(rates)),
             _ => queue,
         })
+    }
+
+    /// As [`QueueSpec::build`], of an access point if one sends over the link.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_over<P: Carried>(
+        &self,
+        i: usize,
+        env: &Env,
+        edge: &Edge,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, Complaint> {
+        let mut queue = |env: Env| self.build(i, &env, &edge.sending, rng);
+        let Some(wifi) = &edge.wifi else { return queue(*env) };
+        let stations = wifi.stations(edge.rate);
+        let wifi = Wifi::new(wifi.air(), wifi.schedule(), &stations, env, queue)?;
+        Ok(AnyQdisc::Wifi(Box::new(wifi)))
+    }
+
+    /// Refuses what the queue of an access point cannot be.
+    fn check_wifi(&self, i: usize, wifi: &WifiSpec) -> Result<(), Complaint> {
+        let refused = |field: &str, allowed: &str| {
+            Err(Complaint::new(format!("queue[{i}].{field}"), allowed))
+        };
+        if self.translated.is_some() {
+            return refused("translated", "not on a link with wifi, which knows stations by hosts");
+        }
+        if !self.class.is_empty() && wifi.schedule != ScheduleName::Fifo {
+            return refused("class", "on a link with wifi, only with schedule = \"fifo\"");
+        }
+        Ok(())
     }
 
     /// A queue with its algorithm.

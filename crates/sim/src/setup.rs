@@ -140,7 +140,7 @@ fn build_link(
     };
     let env = env(scenario, topology, link, i, spec)?;
     let mut rng = stream(scenario.seed, Stream::Queue, link);
-    let queue = spec.build(i, &env, &edge.sending, &mut rng)?;
+    let queue = spec.build_over(i, &env, edge, &mut rng)?;
     let queue = if gated { queue.gated() } else { queue };
     let counted = if i == 0 { flows } else { 0 };
     Ok(Link::managed(edge.rate, delay, queue, rng, counted).with(&edge.sending))

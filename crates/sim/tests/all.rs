@@ -28,4 +28,5 @@ mod trace;
 mod transfers;
 mod varying;
 mod watch;
+mod wifi;
 mod window;

@@ -314,6 +314,8 @@ fn no_key_is_forgotten() {
         "peer",
         "code",
         "params",
+        // Of access points: `wifi.rs`.
+        "wifi",
         // Of networks with a choice of routes: `fabric.rs`.
         "k",
         "leaves",

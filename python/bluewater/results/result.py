@@ -132,6 +132,7 @@ class Result:
 
     queues = _table("queues")
     classes = _table("classes")
+    stations = _table("stations")
     flows = _table("flows")
     series = _table("series")
     groups = _table("groups")

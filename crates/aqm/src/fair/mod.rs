@@ -10,6 +10,7 @@
 //! | [`sfq`], [`drr`], [`flow_queue`] | the schemes: how packets are sorted, and what is put together |
 //! | [`fq`] | a queue for each flow, with a rate for each |
 //! | [`htb`] | a tree of classes with a queue of any discipline each |
+//! | [`wifi`] | an access point: one queue or one a station, aggregates, airtime |
 //! | [`cake`] | CAKE, which sorts by class, host and flow, and has rounds of its own |
 
 use crate::about::Signal;
@@ -36,6 +37,7 @@ mod rounds;
 pub mod sfq;
 #[cfg(test)]
 mod tests;
+pub mod wifi;
 
 pub use lines::{ByBytes, End, Length, Waiting};
 pub use rounds::{Emptied, Turn};

@@ -140,6 +140,7 @@ fn spec(value: &Value, down: bool) -> Option<Spec> {
         sending: Sending {
             rates: course(&value["courses"]["rate"], Value::as_u64)?,
             framing: some(&value["framing"])?,
+            ..Sending::default()
         },
         header: u8::try_from(value["header"].as_u64().unwrap_or_default()).ok()?,
         impairments: Impairments {

@@ -178,6 +178,7 @@ proptest! {
             sending: Sending {
                 rates: rates.as_ref().map(rate),
                 framing: framing.parse().unwrap(),
+                ..Sending::default()
             },
             impairments: Impairments {
                 delay: delays.map(|delays| course(&delays, 5_000_000, repeat)),

@@ -10,6 +10,7 @@ use crate::arrivals::Files;
 use crate::course::{DELAY, LOSS};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
+use crate::network::WifiSpec;
 use crate::text::Text;
 use crate::varies::{Course, Probability, Written, written};
 
@@ -61,6 +62,10 @@ pub struct LinkSpec {
     /// `overhead 44 mpu 64 atm`. It counts for the time on the wire, not for the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Text<Framing>>,
+    /// An access point sends over it to stations of different rates. `rate` is then the highest of them, which
+    /// disciplines go by; the link goes one way (`duplex = false`), and has a queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiSpec>,
     /// How the transmitter sends, made from the keys above.
     #[serde(skip)]
     pub sending: Sending,
@@ -92,7 +97,23 @@ impl LinkSpec {
             return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
         }
         let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
-        self.sending = Sending { rates, framing };
+        if let Some(wifi) = &self.wifi {
+            for (field, given) in [
+                ("duplex", self.duplex),
+                ("rate_trace", rates.is_some()),
+                ("framing", self.framing.is_some()),
+            ] {
+                if given {
+                    let problem = Complaint::new(key(field), "not on a link with wifi");
+                    return Err(match field {
+                        "duplex" => problem.hint("duplex = false, and a link back of its own"),
+                        _ => problem,
+                    });
+                }
+            }
+            wifi.check(&key("wifi"), rate)?;
+        }
+        self.sending = Sending { rates, framing, aggregates: self.wifi.is_some() };
         self.impairments = Impairments {
             delay,
             jitter: self.jitter.0.as_nanos(),
@@ -132,6 +153,7 @@ impl LinkSpec {
             duplicate: never(),
             corrupt: never(),
             framing: None,
+            wifi: None,
             sending: Sending::default(),
             impairments: Impairments::default(),
             changes: None,

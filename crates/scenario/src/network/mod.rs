@@ -2,6 +2,7 @@
 
 mod link;
 mod topology;
+mod wifi;
 
 use aqm::{Duration, Rate};
 use schemars::JsonSchema;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use self::link::LinkSpec;
 pub(crate) use topology::check_link;
 pub use topology::{Edge, Topology};
+pub use wifi::{ScheduleName, StationSpec, WifiSpec};
 
 use crate::error::Complaint;
 use crate::text::Text;

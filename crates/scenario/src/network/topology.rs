@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use aqm::{Duration, Rate};
 use link::{Impairments, Sending};
 
-use super::{Delays, Ecmp, LinkSpec, Network, Preset, Routing, Whole};
+use super::{Delays, Ecmp, LinkSpec, Network, Preset, Routing, Whole, WifiSpec};
 use crate::error::{Complaint, did_you_mean};
 use crate::limits::{LONGEST, RATES};
 
@@ -22,6 +22,8 @@ pub struct Edge {
     pub delay: Duration,
     /// How it sends beside that.
     pub sending: Sending,
+    /// The access point that sends, if one does.
+    pub wifi: Option<Box<WifiSpec>>,
     /// What its wire does to packets.
     pub impairments: Impairments,
     /// The least delay that events give it, if they change its wire.
@@ -33,7 +35,7 @@ impl Edge {
     pub(crate) fn both_ways(a: usize, b: usize, rate: Rate, delay: Duration) -> [Self; 2] {
         [(a, b), (b, a)].map(|(from, to)| {
             let (sending, impairments) = (Sending::default(), Impairments::default());
-            Self { from, to, rate, delay, sending, impairments, changes: None }
+            Self { from, to, rate, delay, sending, wifi: None, impairments, changes: None }
         })
     }
 
@@ -242,7 +244,8 @@ impl Topology {
             }
             let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
             let (rate, delay, changes) = (spec.rate.0, spec.delay.0, spec.changes);
-            let edge = Edge { from, to, rate, delay, sending, impairments, changes };
+            let wifi = spec.wifi.clone().map(Box::new);
+            let edge = Edge { from, to, rate, delay, sending, wifi, impairments, changes };
             links.push(edge.clone());
             if spec.duplex {
                 links.push(Edge { from: to, to: from, ..edge });

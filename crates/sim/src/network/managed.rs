@@ -6,6 +6,7 @@
 use std::iter::repeat;
 
 use aqm::fair::htb::{ClassCount, Htb};
+use aqm::fair::wifi::{Station, StationCount};
 use aqm::{AnyQdisc, Duration, Env, Qdisc, Rate, Rng, Visitor};
 use link::{DecisionHash, Impair, QueueStats, QueueSummary, Sending, Server};
 
@@ -57,7 +58,8 @@ impl Link {
     ) -> Self {
         let server = Server::new(rng, queue.poll_at().is_some(), flows, ());
         let service = Service { server, identities: None, scratch: Packet::default() };
-        let managed = Managed { queue, service, journal: None, classes: Vec::new() };
+        let managed =
+            Managed { queue, service, journal: None, classes: Vec::new(), stations: Vec::new() };
         Self { line: Line::new(rate, delay, true), queue: Some(Box::new(managed)), impaired: None }
     }
 
@@ -76,6 +78,8 @@ pub struct Managed {
     journal: Option<Box<Journal>>,
     /// The counts of its classes when the window of measurement began; none at time 0.
     classes: Vec<ClassCount>,
+    /// Those of its stations.
+    stations: Vec<StationCount>,
 }
 
 /// What serves a managed queue.
@@ -199,6 +203,7 @@ impl Managed {
     pub(crate) fn restart_measurement(&mut self, now: u64) {
         self.service.server.restart_measurement(now, self.queue.counters());
         self.classes = self.queue.as_tree().map(Htb::counts).unwrap_or_default();
+        self.stations = self.queue.as_wifi().map(|wifi| wifi.counts().to_vec()).unwrap_or_default();
     }
 
     /// The hash over its decisions.
@@ -220,6 +225,14 @@ impl Managed {
         let now = self.queue.as_tree().map(Htb::counts).unwrap_or_default();
         let before = self.classes.iter().copied().chain(repeat(ClassCount::default()));
         now.into_iter().zip(before).map(|(now, before)| now.since(before))
+    }
+
+    /// Its stations, if it is an access point, and what each got in the window.
+    pub fn stations(&self) -> impl Iterator<Item = (Station, StationCount)> {
+        let wifi = self.queue.as_wifi().into_iter();
+        let now = wifi.flat_map(|wifi| wifi.stations().iter().copied().zip(wifi.counts()));
+        let before = self.stations.iter().copied().chain(repeat(StationCount::default()));
+        now.zip(before).map(|((station, now), before)| (station, now.since(before)))
     }
 
     /// Counts by group, too; `of` gives the group of each flow. Only before the first packet.

@@ -491,7 +491,7 @@ impl Network {
     /// A link sends at another rate from now on; what is being sent keeps its time. Only if links are not
     /// folded.
     pub(crate) fn change_rate(&mut self, link: usize, rate: Rate, framing: Framing) {
-        let sending = Sending { rates: None, framing };
+        let sending = Sending { framing, ..Sending::default() };
         self.wires.lines[link].transmitter.change_rate(rate, &sending);
     }
 

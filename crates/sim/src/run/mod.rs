@@ -60,6 +60,8 @@ pub struct Outcome {
     pub queues: Table,
     /// A row a class of a managed queue that is a tree of them.
     pub classes: Table,
+    /// A row a station of a link with an access point.
+    pub stations: Table,
     /// A row a flow.
     pub flows: Table,
     /// A row a sample and managed queue.
@@ -105,6 +107,7 @@ impl Outcome {
             (&registry::SUMMARY, &self.summary),
             (&registry::QUEUES, &self.queues),
             (&registry::CLASSES, &self.classes),
+            (&registry::STATIONS, &self.stations),
             (&registry::FLOWS, &self.flows),
             (&registry::SERIES, &self.series),
             (&registry::GROUPS, &self.groups),
@@ -303,6 +306,7 @@ impl Run {
             summary,
             queues,
             classes: self.class_table(),
+            stations: self.station_table(),
             flows,
             series: self.series.table,
             groups: self.by_group.table,
@@ -355,7 +359,8 @@ impl Built {
         let queues: Vec<Named> = scenario.queue.iter().zip(&managed).map(named).collect();
         let (group_of, starts) = setups.iter().map(|s| (s.group, s.start)).unzip();
         let queue_of = |link| scenario.queue.iter().zip(&managed).find(|(_, at)| **at == link);
-        let labels = scenario.queue.iter().any(QueueSpec::asks_for_labels);
+        let wifi = topology.links.iter().any(|edge| edge.wifi.is_some());
+        let labels = wifi || scenario.queue.iter().any(QueueSpec::asks_for_labels);
         let seen = match labels {
             true => Identities::seen(
                 &paths,

@@ -1,6 +1,7 @@
 //! The tables of a run that has ended; their columns are those of [`registry`], in that order.
 
 use aqm::fair::htb::ClassCount;
+use aqm::fair::wifi::{Station, StationCount};
 use aqm::{Duration, Qdisc as _};
 use link::columns::{share, values};
 use link::varying::bits;
@@ -76,6 +77,35 @@ impl Run {
                     .chain([backlog.packets.into(), backlog.bytes])
                     .for_each(|number| row.count(number));
                 row.real(Some(left.bytes as f64 * 8.0 / self.measured_s()));
+            }
+        }
+        table
+    }
+
+    pub(super) fn station_table(&self) -> Table {
+        let mut table = registry::STATIONS.empty();
+        for named in &self.queues {
+            let Some(queue) = self.simulation.queue(named.link) else { continue };
+            let stations: Vec<_> = queue.stations().collect();
+            let all: u64 = stations.iter().map(|(_, count)| count.airtime).sum();
+            for (Station { peer, rate }, count) in stations {
+                let StationCount { arrived, departed, aggregates, airtime } = count;
+                // The station of all others is there in any case.
+                if peer.is_none() && count == StationCount::default() {
+                    continue;
+                }
+                let over = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+                let mut row = table.row();
+                row.text(&named.name);
+                row.text(&peer.map_or("others".into(), |peer| peer.to_string()));
+                row.real(Some(rate.bits_per_second() as f64));
+                [arrived.packets, departed.packets, arrived.bytes, departed.bytes, aggregates]
+                    .into_iter()
+                    .for_each(|number| row.count(number));
+                row.real(over(departed.packets, aggregates));
+                row.real(Some(airtime as f64 / 1e9));
+                row.real(over(airtime, all));
+                row.real(Some(departed.bytes as f64 * 8.0 / self.measured_s()));
             }
         }
         table

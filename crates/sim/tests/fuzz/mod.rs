@@ -67,10 +67,10 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
         line(format!("[measure]\ninterval = \"{}ns\"", (ns / 7).max(1)));
         line(format!("groups = {}\ncalls = true\nflows = true", d.flag()));
     }
-    let (links, ends, slowest) = network(d, rate, &mut line);
+    let Built { links, ends, slowest, air } = network(d, rate, &mut line);
     let (mut taken, mut aqms) = (Vec::new(), Vec::new());
-    for _ in 0..1 + d.below(3) {
-        let link = links[d.below(links.len())].clone();
+    for n in 0..1 + d.below(3) {
+        let link = links[if n == 0 && air { 0 } else { d.below(links.len()) }].clone();
         if !taken.contains(&link) {
             aqms.push(queue(d, &link, &mut line));
             taken.push(link);
@@ -86,13 +86,20 @@ pub fn scenario(d: &mut Draw<'_>) -> Generated {
     Generated { text, rate: slowest }
 }
 
-type Ends = Option<(String, String)>;
+/// A network: links that may have queues, the ends of traffic if not those of a preset, the slowest link.
+struct Built {
+    links: Vec<String>,
+    ends: Option<(String, String)>,
+    slowest: u64,
+    /// Whether the first link is the air of an access point, which has a queue.
+    air: bool,
+}
 
 fn delay(d: &mut Draw<'_>) -> &'static str {
     d.pick(&["1ms", "0s", "1ns", "333us", "20ms", "1s", "1h"])
 }
 
-fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<String>, Ends, u64) {
+fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> Built {
     if d.below(4) == 0 {
         let access = rate.saturating_mul(d.number(&[1, 10, 1000]));
         let (ecmp, delay, access_delay) = (d.pick(&["flow", "packet", "none"]), delay(d), delay(d));
@@ -102,7 +109,8 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<S
              access_delay = \"{access_delay}\"\necmp = \"{ecmp}\""
         ));
         let links = ["l0->s0", "l0->s1", "s1->l1", "l1->h1"].map(String::from).to_vec();
-        return (links, Some(("h0".into(), "h1".into())), rate.saturating_mul(2));
+        let ends = Some(("h0".into(), "h1".into()));
+        return Built { links, ends, slowest: rate.saturating_mul(2), air: false };
     }
     if d.flag() {
         let presets = ["dumbbell", "feng", "feng-10ms", "cmu", "redpd", "report", "chain"];
@@ -117,11 +125,13 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<S
         if d.flag() {
             line(format!("bottlenecks = {}\ncross = {}", 1 + d.below(5), d.below(3)));
         }
-        return (["A->B", "B->A", "n0->A", "A->n0"].map(String::from).to_vec(), None, rate);
+        let links = ["A->B", "B->A", "n0->A", "A->n0"].map(String::from).to_vec();
+        return Built { links, ends: None, slowest: rate, air: false };
     }
     let nodes = 2 + d.below(3);
     let mut links = Vec::new();
     let mut slowest = u64::MAX;
+    let air = d.below(3) == 0;
     for i in 1..nodes {
         let rate = rate.saturating_mul(d.number(&[1, 1, 2, 10, 1000])).max(1);
         slowest = slowest.min(rate);
@@ -130,10 +140,30 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> (Vec<S
             i - 1,
             delay(d)
         ));
+        if air && i == 1 {
+            let schedule = d.pick(&[
+                "\"turns\"",
+                "\"airtime\"",
+                "\"airtime\", quantum = \"10us\"",
+                "\"fifo\"",
+                "\"fifo\", driver = 50",
+            ]);
+            let limits = d.pick(&["", ", frames = 1", ", bytes = 1", ", overhead = \"0s\""]);
+            let slow = if rate < 2_000_000 { 0 } else { rate / 2 };
+            let station = match slow {
+                0 => String::new(),
+                _ => format!(", station = [{{ peer = \"8190\", rate = \"{slow}bit\" }}]"),
+            };
+            line(format!("duplex = false\nwifi = {{ schedule = {schedule}{limits}{station} }}"));
+            let back = delay(d);
+            line(format!(
+                "[[link]]\nfrom = \"v1\"\nto = \"v0\"\nrate = \"{rate}bit\"\ndelay = \"{back}\"\nduplex = false"
+            ));
+        }
         links.push(format!("v{}->v{i}", i - 1));
         links.push(format!("v{i}->v{}", i - 1));
     }
-    (links, Some(("v0".into(), format!("v{}", nodes - 1))), slowest)
+    Built { links, ends: Some(("v0".into(), format!("v{}", nodes - 1))), slowest, air }
 }
 
 /// A queue; the name of its algorithm.

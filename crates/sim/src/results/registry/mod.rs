@@ -15,7 +15,7 @@ pub use control::{AUTORATE, CONTROL, CONTROL_SIGNALS};
 pub use flows::{
     CALLS, COMPLETIONS, DELAYS, FLOW_DELAYS, FLOW_SERIES, FLOWS, GROUPS, SLOWDOWNS, TRANSFERS,
 };
-pub use queues::{CLASSES, LINKS, QUEUES, SERIES, SUMMARY, WALL};
+pub use queues::{CLASSES, LINKS, QUEUES, SERIES, STATIONS, SUMMARY, WALL};
 pub use traces::{PERSISTENCE, SKEW};
 
 use super::table::{Column, Table};
@@ -131,9 +131,10 @@ const CAUSES: ColumnSpec = count(
 );
 
 /// Every table that a run may have beside its summary, in order.
-pub const TABLES: [&TableSpec; 18] = [
+pub const TABLES: [&TableSpec; 19] = [
     &QUEUES,
     &CLASSES,
+    &STATIONS,
     &FLOWS,
     &SERIES,
     &GROUPS,

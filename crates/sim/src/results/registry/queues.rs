@@ -167,6 +167,33 @@ pub const CLASSES: TableSpec = TableSpec {
     ],
 };
 
+/// What access points sent to their stations.
+pub const STATIONS: TableSpec = TableSpec {
+    name: "stations",
+    row: "a row per station of a link with `wifi`",
+    simulated: true,
+    needs: &[],
+    columns: &[
+        QUEUE,
+        text(
+            &["station"],
+            "Its host, the `peer` of its traffic; `others` for all that have no entry.",
+        ),
+        real(&["rate_bps"], "bit/s", "The rate at which it receives."),
+        count(
+            &["arrivals", "departures"],
+            "packets",
+            "Packets for it that came, and that were sent.",
+        ),
+        count(&["arrivals_bytes", "departures_bytes"], "bytes", "Both in bytes."),
+        count(&["aggregates"], "", "Aggregates that were sent to it."),
+        real(&["aggregate_mean"], "packets", "Their mean length: `departures / aggregates`."),
+        real(&["airtime_s"], "s", "The time that they took, with their overhead."),
+        real(&["airtime_share"], "0 … 1", "This time over that of all stations of the link."),
+        real(&["throughput_bps"], "bit/s", "`departures_bytes` over the window."),
+    ],
+};
+
 /// Queues over time; the signals of the disciplines follow these columns.
 pub const SERIES: TableSpec = TableSpec {
     name: "series",

@@ -1,0 +1,246 @@
+//! A link that is the air between an access point and its stations, downlink.
+
+use aqm::fair::wifi::{Air, Schedule, Station};
+use aqm::{Duration, Label, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::classes::Numbers;
+use crate::error::Complaint;
+use crate::text::Text;
+
+/// How stations share the air.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ScheduleName {
+    /// One queue for all stations; aggregates as the driver finds packets of a station.
+    #[default]
+    Fifo,
+    /// A queue for each station, which send one aggregate each in turn.
+    Turns,
+    /// A queue for each station, which get equal airtime.
+    Airtime,
+}
+
+/// The air between an access point and its stations, which receive at different rates. Packets of one station leave
+/// together, as an aggregate (A-MPDU).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WifiSpec {
+    /// How stations share the air. With a queue for each station, each has the `aqm` and the `buffer` of the link's
+    /// `[[queue]]`.
+    #[serde(default)]
+    pub schedule: ScheduleName,
+    /// Of `fifo`: packets that the driver takes out of the queue beside the aggregate, 1 … 4096; 1 if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<u32>,
+    /// Of `airtime`: what a station may use in its turn, 10us … 100ms; 300us if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<Text<Duration>>,
+    /// The time that each aggregate takes beside its bytes and the 58 of its acknowledgement, at most 100ms.
+    #[serde(default = "overhead")]
+    pub overhead: Text<Duration>,
+    /// The most packets of an aggregate, 1 … 1024.
+    #[serde(default = "frames")]
+    pub frames: u32,
+    /// The most bytes of an aggregate, with headers: 1 … 8388607.
+    #[serde(default = "bytes")]
+    pub bytes: u32,
+    /// The longest that the bytes of an aggregate take, 10us … 100ms. A packet that takes longer is sent alone.
+    #[serde(default = "longest")]
+    pub longest: Text<Duration>,
+    /// Stations with a rate of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub station: Vec<StationSpec>,
+}
+
+/// Stations that receive at one rate. Packets of other hosts are those of one more station, at the link's `rate`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StationSpec {
+    /// Their hosts, each a station: `5` or `1..30`, by `peer` of `[[traffic]]`.
+    pub peer: Text<Numbers>,
+    /// The rate at which each receives, 1mbit … the link's `rate`.
+    pub rate: Text<Rate>,
+}
+
+fn overhead() -> Text<Duration> {
+    Text(Air::default().overhead)
+}
+
+fn frames() -> u32 {
+    Air::default().frames
+}
+
+fn bytes() -> u32 {
+    Air::default().bytes
+}
+
+fn longest() -> Text<Duration> {
+    Text(Air::default().longest)
+}
+
+const QUANTUM: Duration = Duration::from_micros(300);
+/// The lowest rate of 802.11.
+const SLOWEST: Rate = Rate::from_mbit(1);
+const MOST_STATIONS: usize = 1000;
+
+impl WifiSpec {
+    /// Checks it, of a link of this `rate`; `at` is its key.
+    pub(crate) fn check(&self, at: &str, rate: Rate) -> Result<(), Complaint> {
+        let key = |field: &str| format!("{at}.{field}");
+        let refused = |field: &str, allowed: &str| Err(Complaint::new(key(field), allowed));
+        let times = Duration::from_micros(10)..=Duration::from_millis(100);
+        if self.driver.is_some() && self.schedule != ScheduleName::Fifo {
+            return refused("driver", "only with schedule = \"fifo\"");
+        }
+        if self.quantum.is_some() && self.schedule != ScheduleName::Airtime {
+            return refused("quantum", "only with schedule = \"airtime\"");
+        }
+        if self.driver.is_some_and(|driver| !(1..=4096).contains(&driver)) {
+            return refused("driver", "1 … 4096");
+        }
+        if self.quantum.is_some_and(|quantum| !times.contains(&quantum.0)) {
+            return refused("quantum", "10us … 100ms");
+        }
+        if self.overhead.0 > *times.end() {
+            return refused("overhead", "at most 100ms");
+        }
+        if !(1..=1024).contains(&self.frames) {
+            return refused("frames", "1 … 1024");
+        }
+        if !(1..=8_388_607).contains(&self.bytes) {
+            return refused("bytes", "1 … 8388607");
+        }
+        if !times.contains(&self.longest.0) {
+            return refused("longest", "10us … 100ms");
+        }
+        let mut taken = vec![false; Label::HOSTS.into()];
+        for (n, StationSpec { peer, rate: own }) in self.station.iter().enumerate() {
+            let key = |field: &str| format!("{at}.station[{n}].{field}");
+            let Text(Numbers { from, to }) = *peer;
+            if to >= Label::HOSTS {
+                return Err(Complaint::new(key("peer"), format!("0 … {}", Label::HOSTS - 1)));
+            }
+            let hosts = &mut taken[usize::from(from)..=usize::from(to)];
+            if hosts.contains(&true) {
+                return Err(Complaint::new(key("peer"), "hosts that no station before it has"));
+            }
+            hosts.fill(true);
+            if !(SLOWEST..=rate).contains(&own.0) {
+                let allowed = format!("1mbit … {rate}, the rate of the link");
+                return Err(Complaint::new(key("rate"), allowed));
+            }
+        }
+        if self.stations(rate).len() > MOST_STATIONS {
+            return refused("station", &format!("{MOST_STATIONS} stations at most"));
+        }
+        Ok(())
+    }
+
+    /// All stations, over a link of this `rate`; the last one is that of all other hosts.
+    pub(crate) fn stations(&self, rate: Rate) -> Vec<Station> {
+        let of = |spec: &StationSpec| {
+            let (Text(Numbers { from, to }), Text(rate)) = (spec.peer, spec.rate);
+            (from..=to).map(move |peer| Station { peer: Some(peer), rate })
+        };
+        self.station.iter().flat_map(of).chain([Station { peer: None, rate }]).collect()
+    }
+
+    /// How many queues there are, over a link of this `rate`.
+    pub(crate) fn queues(&self, rate: Rate) -> u64 {
+        if self.schedule == ScheduleName::Fifo { 1 } else { self.stations(rate).len() as u64 }
+    }
+
+    /// How it sends.
+    pub(crate) fn air(&self) -> Air {
+        Air {
+            overhead: self.overhead.0,
+            frames: self.frames,
+            bytes: self.bytes,
+            longest: self.longest.0,
+        }
+    }
+
+    /// How stations share that.
+    pub(crate) fn schedule(&self) -> Schedule {
+        match self.schedule {
+            ScheduleName::Fifo => Schedule::Fifo(self.driver.unwrap_or(1)),
+            ScheduleName::Turns => Schedule::Turns,
+            ScheduleName::Airtime => Schedule::Airtime(self.quantum.map_or(QUANTUM, |q| q.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    const FILE: &str = r#"
+duration = "1s"
+[[link]]
+from = "ap"
+to = "home"
+rate = "100mbit"
+delay = "1ms"
+duplex = false
+wifi = { schedule = "airtime", station = [{ peer = "1", rate = "6mbit" }, { peer = "2..9", rate = "50mbit" }] }
+[[link]]
+from = "home"
+to = "ap"
+rate = "100mbit"
+delay = "1ms"
+duplex = false
+[[queue]]
+link = "ap->home"
+aqm = "fq-codel"
+buffer = "100p"
+[[traffic]]
+name = "call"
+from = ["ap"]
+to = ["home"]
+transport = "cubic"
+peer = 1
+"#;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_key() {
+        let scenario = Scenario::from_toml(FILE, "x").unwrap();
+        assert_eq!(Scenario::from_toml(&scenario.to_toml(), "x").unwrap(), scenario);
+        let event = "[[event]]\nwhen = { flow = \"call\", enters = \"recovery\" }\n\
+                     set = { \"link.0.rate\" = \"20mbit\" }\n[[traffic]]";
+        let switch = "[[switch]]\nname = \"ap\"\nbuffer = \"1MB\"\n[[traffic]]";
+        let class = "[[queue.class]]\nname = \"all\"\nrate = \"5mbit\"\n[[traffic]]";
+        for (old, new, told) in [
+            ("duplex = false\nwifi", "wifi", "link[0].duplex: not allowed"),
+            ("wifi =", "framing = \"ethernet\"\nwifi =", "link[0].framing = \"ethernet\": not"),
+            ("wifi =", "rate_trace = { model = \"leo\", mean = \"9mbit\" }\nwifi =", "rate_trace"),
+            ("\"airtime\"", "\"fair\"", "allowed: fifo, turns, airtime"),
+            ("\"airtime\"", "\"airtime\", driver = 2", "only with schedule = \"fifo\""),
+            ("\"airtime\"", "\"fifo\", quantum = \"1ms\"", "only with schedule = \"airtime\""),
+            ("\"airtime\"", "\"fifo\", driver = 0", "1 … 4096"),
+            ("\"airtime\"", "\"airtime\", quantum = \"1us\"", "10us … 100ms"),
+            ("\"airtime\"", "\"airtime\", overhead = \"1s\"", "at most 100ms"),
+            ("\"airtime\"", "\"airtime\", frames = 0", "1 … 1024"),
+            ("\"airtime\"", "\"airtime\", bytes = 0", "1 … 8388607"),
+            ("\"airtime\"", "\"airtime\", longest = \"1s\"", "10us … 100ms"),
+            ("\"airtime\"", "\"airtime\", frame = 1", "did you mean `frames`?"),
+            ("\"2..9\"", "\"1..9\"", "link[0].wifi.station[1].peer"),
+            ("\"2..9\"", "\"2..9000\"", "0 … 8191"),
+            ("\"2..9\"", "\"2..2000\"", "1000 stations at most"),
+            ("\"50mbit\"", "\"101mbit\"", "1mbit … 100mbit, the rate of the link"),
+            ("\"6mbit\"", "\"900kbit\"", "1mbit … 100mbit, the rate of the link"),
+            ("ap->home", "home->ap", "ap->home has wifi and no queue\nhint: [[queue]] with link"),
+            ("buffer =", "translated = \"peer\"\nbuffer =", "queue[0].translated"),
+            ("buffer =", "told_rate = true\nbuffer =", "queue[0].told_rate"),
+            ("[[traffic]]", class, "queue[0].class"),
+            ("[[traffic]]", switch, "a node without wifi on a link out\nhint: ap->home has wifi"),
+            ("[[traffic]]", event, "the rate of a link without wifi"),
+        ] {
+            let text = FILE.replacen(old, new, 1);
+            assert_ne!(text, FILE);
+            let error = Scenario::from_toml(&text, "x").unwrap_err().to_string();
+            assert!(error.contains(told), "{told}\nin: {error}");
+        }
+    }
+}
