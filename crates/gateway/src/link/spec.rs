@@ -92,10 +92,13 @@ impl Spec {
 
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
-        match &self.classes {
-            Some(classes) => classes.tree.asks_for_labels(&self.aqm),
-            None => About::of(&self.aqm).is_some_and(|about| about.labels.codepoints),
-        }
+        let asks = |(aqm, params): &(&str, Vec<(&str, String)>)| {
+            let given = |name: &str| {
+                params.iter().find(|(key, _)| *key == name).map(|(_, text)| text.clone())
+            };
+            About::of(aqm).is_some_and(|about| about.reads_labels(given))
+        };
+        self.disciplines().iter().any(asks)
     }
 
     /// Whether its queue asks for what packets acknowledge.

@@ -163,9 +163,9 @@ impl<Q> Htb<Q> {
             Sorting::Rules(all) => Some(Rules::new(all.iter().map(of).collect::<Result<_, _>>()?)),
             Sorting::Keys => None,
         };
-        let deep = TreeError { class: 0, key: "parent", allowed: "eight levels at most" };
+        let deep = |class| TreeError { class, key: "parent", allowed: "eight levels at most" };
         Ok(Self {
-            tree: Tree::new(classes, env.now).ok_or_else(|| wrong(deep))?,
+            tree: Tree::new(classes, env.now).map_err(|class| wrong(deep(class)))?,
             leaves: leaves.into(),
             leaf_of: leaf_of.into(),
             rules,
@@ -184,6 +184,23 @@ impl<Q> Htb<Q> {
     {
         self.set_timer();
         self
+    }
+
+    /// Other rates, ceils, bursts and quanta from `env.now` on, of classes that are the same otherwise. Packets
+    /// stay, and queues learn their new rates.
+    pub fn retune<P: Copy>(&mut self, classes: &[Class], env: &Env)
+    where
+        Q: Qdisc<P>,
+    {
+        for leaf in &mut self.leaves {
+            let ceil = classes[leaf.class].ceil;
+            if !self.tree.has_ceil(leaf.class, ceil) {
+                leaf.queue.rate_changed(&Env { rate: ceil.min(env.rate), ..*env });
+            }
+        }
+        for (number, class) in classes.iter().enumerate() {
+            self.tree.change(number, class, env.now);
+        }
     }
 
     fn set_timer<P: Copy>(&mut self)
