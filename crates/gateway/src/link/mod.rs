@@ -41,8 +41,8 @@ use flights::{Flights, InFlight};
 use frames::{Frames, stay};
 pub use pace::Pace;
 use queues::Queues;
-use refused::too_large;
 pub use refused::SpecError;
+use refused::too_large;
 pub use spec::{Bucket, Spec};
 use tins::Tins;
 

@@ -33,6 +33,8 @@ impl Doors {
         if let Some(warning) = ceiling.and_then(|ceiling| selftest::warning(specs, ceiling)) {
             say(warning);
         }
+        let classes = specs.iter().filter_map(|spec| spec.classes.as_ref());
+        classes.filter_map(|classes| classes.overbooked()).for_each(say);
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
             say(format!("metrics: {}", metrics.url()));

@@ -18,6 +18,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::context::{Backlog, Cx, Env, State, Tally};
 use crate::framing::Framing;
@@ -89,6 +90,16 @@ impl ClassCount {
     pub fn since(self, earlier: Self) -> Self {
         let counters = self.counters.since(earlier.counters);
         Self { counters, borrowed: self.borrowed.since(earlier.borrowed), ..self }
+    }
+}
+
+/// Adds what the leaves of a whole tree did to the classes above them; `parent` is the class above one.
+pub fn add_up(counts: &mut [ClassCount], parent: impl Fn(usize) -> Option<usize>) {
+    for class in (0..counts.len()).rev() {
+        if let Some(parent) = parent(class) {
+            counts[parent].counters = counts[parent].counters + counts[class].counters;
+            counts[parent].backlog = counts[parent].backlog + counts[class].backlog;
+        }
     }
 }
 
@@ -257,19 +268,25 @@ impl<Q> Htb<Q> {
     where
         Q: Qdisc<P>,
     {
-        let mut all = vec![ClassCount::default(); self.leaf_of.len()];
-        for leaf in &self.leaves {
-            all[leaf.class].counters = *leaf.queue.counters();
-            all[leaf.class].backlog = leaf.queue.backlog();
-        }
-        for class in (0..all.len()).rev() {
-            all[class].borrowed = self.tree.borrowed(class);
-            if let Some(parent) = self.tree.parent(class) {
-                all[parent].counters = all[parent].counters + all[class].counters;
-                all[parent].backlog = all[parent].backlog + all[class].backlog;
-            }
-        }
+        let mut all: Vec<_> = self.own_counts(0..self.leaf_of.len()).collect();
+        add_up(&mut all, |class| self.tree.parent(class));
         all
+    }
+
+    /// What some of the classes did so far, without the classes below them: then [`add_up`].
+    pub fn own_counts<P: Copy>(&self, classes: Range<usize>) -> impl Iterator<Item = ClassCount>
+    where
+        Q: Qdisc<P>,
+    {
+        classes.map(|class| {
+            let borrowed = self.tree.borrowed(class);
+            match self.leaves.get(self.leaf_of[class] as usize) {
+                None => ClassCount { borrowed, ..ClassCount::default() },
+                Some(Leaf { queue, .. }) => {
+                    ClassCount { counters: *queue.counters(), backlog: queue.backlog(), borrowed }
+                }
+            }
+        })
     }
 
     /// Does something with the queue of a leaf that may change what waits there; says what waits then.
