@@ -73,12 +73,10 @@ impl Classes {
             n => format!("; {n} more classes likewise"),
         };
         Some(format!(
-            "warning: the rates of the classes below {}, way {}, are {sum} together, and its own is {}{more}\nhint: \
+            "warning: the rates of the classes below {} are {sum} together, and its own is {}{more}\nhint: \
              each class always gets its rate, so that together they exceed a class above: less for some, or \
              more for that one",
-            class.name,
-            self.way(),
-            class.rate.0
+            class.name, class.rate.0
         ))
     }
 
@@ -289,7 +287,7 @@ mod tests {
         };
         assert_eq!(of(tree.clone()), None);
         let told = of(tree.replacen("1mbit", "8mbit", 1)).unwrap();
-        let first = "warning: the rates of the classes below line, way down, are 9mbit together, and its own is 8mbit\n";
+        let first = "warning: the rates of the classes below line are 9mbit together, and its own is 8mbit\n";
         assert!(told.starts_with(first), "{told}");
     }
 

@@ -34,7 +34,10 @@ impl Doors {
             say(warning);
         }
         let classes = specs.iter().filter_map(|spec| spec.classes.as_ref());
-        classes.filter_map(|classes| classes.overbooked()).for_each(say);
+        let mut warnings: Vec<_> = classes.filter_map(|classes| classes.overbooked()).collect();
+        // Both ways may have one file.
+        warnings.dedup();
+        warnings.into_iter().for_each(say);
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
             say(format!("metrics: {}", metrics.url()));

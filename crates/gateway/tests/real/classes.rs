@@ -143,7 +143,7 @@ fn other_rates_in_the_file_hold_after_sighup() {
     let output = while_running("packet", &format!("--classes {}", tree.display()), &what);
     let (_, errors) = operator::well(&output);
     for told in [
-        "the rates of the classes below line, way up, are 1mbit together, and its own is 600kbit",
+        "the rates of the classes below line are 1mbit together, and its own is 600kbit",
         "SIGHUP: up is 1mbit 0s droptail now, down is 1mbit 0s droptail now",
         "no other queue while the link has classes",
     ] {
