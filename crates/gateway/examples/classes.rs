@@ -2,7 +2,7 @@
 //! tree for 0 leaves.
 //!
 //! Packets of 1000 bytes come from random customers, as many as the link of 10 Gbit/s sends, after eight of each.
-//! A root, ten sites and the leaves are sure of half of the link together, and each leaf may borrow all of it. A
+//! The root has all of the link, ten sites and the leaves are sure of half, and each may borrow all of it. A
 //! packet is parsed, copied in, sorted, queued, chosen, and copied out.
 
 use std::sync::Arc;
@@ -73,9 +73,8 @@ fn processor_time() -> f64 {
 }
 
 fn tree(leaves: u64) -> String {
-    let mut text = String::from(
-        "default = \"c0\"\n[[class]]\nname = \"line\"\nrate = \"5gbit\"\nceil = \"10gbit\"\n",
-    );
+    let mut text =
+        String::from("default = \"c0\"\n[[class]]\nname = \"line\"\nrate = \"10gbit\"\n");
     for site in 0..10 {
         text += &format!(
             "[[class]]\nname = \"s{site}\"\nparent = \"line\"\nrate = \"500mbit\"\nceil = \"10gbit\"\n"
