@@ -209,6 +209,7 @@ def test_who_looks_at_what_is_not_carried_over_is_refused(tmp_path: Path, cli: C
     file = tmp_path / "run.parquet"
     as_recorded(file, {"aqm": "codel"})
     looking = [each["name"] for each in bluewater.catalog()["aqms"] if each["labels"]]
+    looking = [name for name in looking if name not in ("codel", "fq-codel")]
     assert {*looking} >= {"wred", "cake"}
     for aqm in sorted(looking, key=lambda name: name == "cake"):
         found = cli("replay", str(file), "--aqm", aqm, keep_out=False)

@@ -1,6 +1,7 @@
 //! What an algorithm tells of itself: one constant beside its code, from which command line, Python,
 //! documentation, results and `bluewater why` take names, signals, presets and rules.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::context::Cause;
@@ -47,10 +48,17 @@ impl About {
         unmarked: Unmarked { coin: "", rule: "" },
         signals: &[],
         presets: &[],
-        labels: Labels { codepoints: false, hosts: false },
+        labels: Labels::NONE,
         live: &[],
         parameters: Vec::new,
     };
+
+    /// Whether it reads packets' labels, if `given` has a parameter's text.
+    pub fn reads_labels(&self, given: impl FnOnce(&str) -> Option<String>) -> bool {
+        let Labels { codepoints, hosts, with } = self.labels;
+        let valued = || given(with).is_some_and(|text| text.trim() != "none");
+        (codepoints || hosts) && (with.is_empty() || valued())
+    }
 }
 
 /// What algorithms have in common: how the documentation groups them, in its order.
@@ -100,6 +108,13 @@ pub struct Labels {
     pub codepoints: bool,
     /// Its hosts.
     pub hosts: bool,
+    /// The parameter without a value of which it reads none of both; empty: it always does.
+    pub with: &'static str,
+}
+
+impl Labels {
+    /// Nothing.
+    pub const NONE: Self = Self { codepoints: false, hosts: false, with: "" };
 }
 
 /// A number that an algorithm reports while it runs.

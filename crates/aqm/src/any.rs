@@ -176,6 +176,16 @@ impl<P: Carried> AnyQdisc<P> {
         Self::Gated(Box::new(Prefilter::open(self)))
     }
 
+    /// The policer before this queue, if it has one.
+    pub fn policer_mut(&mut self) -> Option<&mut Policer> {
+        match self {
+            Self::Policed(queue) => Some(queue.filter_mut()),
+            Self::Told(queue) => queue.behind_mut().policer_mut(),
+            Self::Shaped(queue) => queue.behind_mut().policer_mut(),
+            _ => None,
+        }
+    }
+
     /// Whether a queue behind a gate drops the next packet, as if it had no room.
     pub fn close(&mut self, closed: bool) {
         if let Self::Gated(gated) = self {
@@ -293,6 +303,18 @@ macro_rules! any_qdisc {
                     Self::Told(queue) => queue.behind_mut().tuned_mut(),
                     Self::Gated(queue) => queue.behind_mut().tuned_mut(),
                     Self::Shaped(queue) => queue.behind_mut().tuned_mut(),
+                    _ => None,
+                }
+            }
+
+            /// The tree of classes in this one, for other rates.
+            pub fn tree_mut(&mut self) -> Option<&mut Htb<Self>> {
+                match self {
+                    Self::Tree(tree) => Some(tree),
+                    $(Self::$behind(queue) => queue.behind_mut().tree_mut(),)*
+                    Self::Told(queue) => queue.behind_mut().tree_mut(),
+                    Self::Gated(queue) => queue.behind_mut().tree_mut(),
+                    Self::Shaped(queue) => queue.behind_mut().tree_mut(),
                     _ => None,
                 }
             }

@@ -69,7 +69,7 @@ pub use context::{Backlog, Cause, Cx, Env, State, Tally};
 pub use fifo::Fifo;
 pub use framing::Framing;
 pub use hash::FlowHash;
-pub use packet::{Ack, Carried, Ecn, FlowKey, Label, Meta};
+pub use packet::{Ack, Carried, DsField, Ecn, FlowKey, Label, Meta};
 pub use policy::{Arrival, Departure, Policy, Victim, View};
 pub use qdisc::{Aggregate, Counters, Discipline, Outlet, Qdisc};
 pub use rng::{Coin, Rng};

@@ -1,6 +1,11 @@
 //! What a queue discipline may know of a packet.
 
+use alloc::format;
+use alloc::string::String;
+
+use crate::param::{Kind, Value};
 use crate::time::Instant;
+use crate::units::TextError;
 
 /// The two ECN bits of the IP header (RFC 3168 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -26,6 +31,46 @@ impl Ecn {
     /// Whether a congestion signal can be a mark on this packet.
     pub const fn capable(self) -> bool {
         !matches!(self, Self::NotEct)
+    }
+}
+
+/// Some values of the DS field, the eight bits of DSCP and ECN: those that have `value` under `mask`. Its text is
+/// that of `tc`, `0x1/0x3`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DsField {
+    value: u8,
+    mask: u8,
+}
+
+impl DsField {
+    /// Whether a packet is among them.
+    pub const fn matches(self, packet: &Meta) -> bool {
+        let field = packet.flow.label().dscp << 2 | packet.ecn as u8;
+        field & self.mask == self.value
+    }
+}
+
+impl Value for DsField {
+    const KIND: Kind = Kind::DsField;
+
+    fn read(text: &str) -> Result<Self, TextError> {
+        let byte = |text: &str| match text.trim().strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16).ok(),
+            None => text.trim().parse().ok(),
+        };
+        let (value, mask) = text
+            .split_once('/')
+            .and_then(|(value, mask)| byte(value).zip(byte(mask)))
+            .filter(|(value, mask)| *mask != 0 && value & mask == *value)
+            .ok_or_else(|| TextError {
+                allowed: "VALUE/MASK of eight bits, such as 0x1/0x3, with no bit of VALUE outside MASK",
+                hint: "0x1/0x3 is ECT(1), 0xb8/0xfc the DSCP EF".into(),
+            })?;
+        Ok(Self { value, mask })
+    }
+
+    fn show(&self) -> String {
+        format!("{:#x}/{:#x}", self.value, self.mask)
     }
 }
 
@@ -68,6 +113,12 @@ impl FlowKey {
         let [dscp, host, peer] = [self.0 >> 58, self.0 >> 45, self.0 >> 32];
         let hosts = Label::HOSTS as u64;
         Label { dscp: dscp as u8, host: (host % hosts) as u16, peer: (peer % hosts) as u16 }
+    }
+
+    /// The key without the codepoint, for hashes that keep the packets of a flow together.
+    #[must_use]
+    pub const fn without_codepoint(self) -> Self {
+        Self(self.0 & !Label::FIELDS[0])
     }
 
     /// As many classes of a tree can be told apart.
@@ -170,6 +221,33 @@ const _: () = assert!(size_of::<Meta>() == 24, "a packet's metadata stays at thr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ECT(1); EF, DSCP 46, with any ECN; EF with ECT(0); any ECT(0) or CE.
+    #[test]
+    fn a_ds_field_has_the_codepoint_above_the_ecn_bits() {
+        let packet = |dscp, ecn| {
+            let label = Label { dscp, host: 5, peer: 7 };
+            Meta { flow: FlowKey::labelled(9, label), ecn, ..Meta::default() }
+        };
+        let packets = [(0, Ecn::Ect1), (46, Ecn::Ect1), (46, Ecn::Ect0), (1, Ecn::Ce)];
+        for (text, matches) in [
+            ("0x1/0x3", [true, true, false, false]),
+            ("0xb8/0xfc", [false, true, true, false]),
+            ("186/255", [false, false, true, false]),
+            (" 2 / 0x2", [false, false, true, true]),
+        ] {
+            let field = DsField::read(text).unwrap();
+            assert_eq!(
+                packets.map(|(dscp, ecn)| field.matches(&packet(dscp, ecn))),
+                matches,
+                "{text}"
+            );
+            assert_eq!(DsField::read(&field.show()).unwrap(), field);
+        }
+        for wrong in ["", "1", "1/", "0x1/0x2", "0/0", "256/256", "0x1/0x3/0x3", "-1/3", "0x/0x3"] {
+            assert!(DsField::read(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_label_stands_in_the_key_beside_the_flow() {

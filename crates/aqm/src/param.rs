@@ -70,6 +70,8 @@ pub enum Kind {
     Integer,
     /// `true` or `false`.
     Flag,
+    /// Some values of the DS field, `0x1/0x3`.
+    DsField,
     /// One of a list of words.
     Choice(&'static [&'static str]),
 }
@@ -84,6 +86,7 @@ impl Kind {
             Self::Number => "number",
             Self::Integer => "integer",
             Self::Flag => "flag",
+            Self::DsField => "DS field",
             Self::Choice(_) => "choice",
         }
     }
@@ -293,6 +296,7 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
     match (T::KIND, bounds) {
         (Kind::Choice(words), _) => words.join(" | "),
         (Kind::Flag, _) => "true | false".into(),
+        (Kind::DsField, _) => "VALUE/MASK".into(),
         (_, Some(range)) => format!("{} … {}", range.start().show(), range.end().show()),
         (kind, None) => format!("any {}", kind.name()),
     }

@@ -159,6 +159,7 @@ fn values(p: &Param) -> Vec<String> {
         Kind::Size => &["1p", "7p", "30%", "2kB"],
         Kind::Number => &["0.01", "0.3", "0.9", "2"],
         Kind::Integer => &["2", "7", "100"],
+        Kind::DsField => &["0x1/0x3", "0xb8/0xfc"],
     };
     let ends = p.allowed.split_once(" … ").map_or(vec![], |(low, high)| vec![low, high]);
     let all = ends.iter().chain(more).map(ToString::to_string);

@@ -181,7 +181,10 @@ fn case(about: &About, settings: &[(&str, &str)]) -> (String, u64) {
         .unwrap_or_else(|error| panic!("{name} {settings:?}: {error:?}"));
     let start = draws(Rng::new(SEED, 0), &rng);
     let mut run = Run { queue, rng, now: Instant::ZERO, events: Vec::new() };
-    run.story(about.labels.codepoints || about.labels.hosts);
+    let given = |name: &str| {
+        settings.iter().find(|(key, _)| *key == name).map(|(_, text)| text.to_string())
+    };
+    run.story(about.reads_labels(given));
     let counters = run.queue.counters();
     let all = counters.all_dropped().packets + counters.all_marked().packets;
     assert!(all > 0, "{name} {settings:?}: a vector without a signal tests nothing");

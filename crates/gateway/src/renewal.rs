@@ -148,7 +148,7 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
         Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
     };
     let is_new = [0, 1].map(|i| said["new"][i].as_bool().unwrap_or_default());
-    Renewal { files: [file(0), file(1)], specs: links(said), is_new }
+    Renewal { files: [file(0), file(1)], specs: links(said).ok(), is_new }
 }
 
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,

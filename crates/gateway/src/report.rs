@@ -18,6 +18,7 @@ use sim::results::table::{Column, Table};
 
 use crate::direction::DIRECTIONS;
 use crate::io::port::Ports;
+use crate::link::classes::ClassCounts;
 use crate::link::flows::Tally;
 use crate::link::{Bucket, Classes, Link, Spec};
 
@@ -63,14 +64,14 @@ pub fn settings(specs: [&Spec; 2]) -> Value {
     DIRECTIONS.iter().zip(specs).map(|(name, spec)| setting(name, spec)).collect()
 }
 
-/// A link as it is at `now` (ns): its settings, all counts since its beginning, the flows that send most, and
-/// counts of the classes that sent most; the `most` of each. The rest as for [`summary`].
+/// A link as it is at `now` (ns): its settings, all counts since its beginning, and the `top` flows that send most.
+/// The rest as for [`summary`].
 pub fn state(
     direction: usize,
     link: &mut Link,
     now: u64,
     (lost, refused): (u64, u64),
-    [top, most]: [usize; 2],
+    top: usize,
 ) -> Value {
     let (counters, backlog, beside) = (link.counters(), link.backlog(), link.beside());
     let by_cause = |counts: &[aqm::Tally; Cause::COUNT]| -> Map<String, Value> {
@@ -102,7 +103,6 @@ pub fn state(
         all.extend(counts);
         all.extend(wire(link).map(|wire| ("wire".into(), wire)));
         all.extend(link.tins().map(|tins| ("tins".into(), tins)));
-        all.extend(classes(link, most).map(|classes| ("classes".into(), classes)));
     }
     if let Some(rate) = link.rate_now(now) {
         all["rate_trace"]["now_bps"] = rate.into();
@@ -140,15 +140,15 @@ const BOUNDS: std::ops::RangeInclusive<u32> = 14..=34;
 /// How many flows and classes a report usually lists.
 pub const TOP: usize = 10;
 
-/// Counts of the classes that sent most, by class, if there are classes.
-fn classes(link: &Link, most: usize) -> Option<Value> {
-    let mut all = if most > 0 { link.classes()? } else { return None };
+/// Counts of the `most` classes that sent most, by class.
+pub fn classes(counts: &ClassCounts, most: usize) -> Value {
+    let mut all: Vec<_> = counts.iter().collect();
     all.sort_by_key(|(_, count)| Reverse(count.counters.departed.bytes));
     all.truncate(most);
     let of = |number: fn(&ClassCount) -> u64| -> Map<String, Value> {
         all.iter().map(|(class, count)| (class.name.clone(), number(count).into())).collect()
     };
-    Some(json!({
+    json!({
         "departures": of(|c| c.counters.departed.packets),
         "departures_bytes": of(|c| c.counters.departed.bytes),
         "drops": of(|c| c.counters.all_dropped().packets),
@@ -157,7 +157,7 @@ fn classes(link: &Link, most: usize) -> Option<Value> {
         "backlog_bytes": of(|c| c.backlog.bytes),
         "borrowed": of(|c| c.borrowed.packets),
         "borrowed_bytes": of(|c| c.borrowed.bytes),
-    }))
+    })
 }
 
 /// A flow's last second.

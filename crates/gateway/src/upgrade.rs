@@ -248,7 +248,7 @@ impl Predecessor {
         let number = |value: &Value| value.as_u64();
         let clock = &estate.facts["clock"];
         let known = || {
-            let specs = links(lines.first()?)?;
+            let specs = links(lines.first()?).ok()?;
             let clock = Clock::of([number(&clock[0])?, number(&clock[1])?])?;
             let pid = number(&estate.facts["pid"])?;
             (estate.facts["format"] == FORMAT).then_some((specs, clock, pid))

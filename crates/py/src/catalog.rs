@@ -110,6 +110,7 @@ fn aqms<'py>(py: Python<'py>, entries: &[About]) -> PyResult<Bound<'py, PyList>>
         let labels = [("codepoints", entry.labels.codepoints), ("hosts", entry.labels.hosts)];
         let read = labels.into_iter().filter(|(_, read)| *read);
         aqm.set_item("live", entry.live.to_vec())?;
+        aqm.set_item("labels_with", entry.labels.with)?;
         aqm.set_item("labels", read.map(|(what, _)| what).collect::<Vec<_>>())?;
         list.append(aqm)?;
     }
@@ -122,7 +123,7 @@ fn unit(kind: Kind) -> &'static str {
         Kind::Duration => "s, ms, us",
         Kind::Rate => "mbit, kbit",
         Kind::Size => "p, B, kB, %",
-        Kind::Number | Kind::Integer | Kind::Flag | Kind::Choice(_) => "",
+        Kind::Number | Kind::Integer | Kind::Flag | Kind::DsField | Kind::Choice(_) => "",
     }
 }
 

@@ -192,9 +192,9 @@ impl QueueSpec {
 
     /// Whether it asks for codepoints and hosts of packets.
     pub fn asks_for_labels(&self) -> bool {
-        let aqms = self.class.iter().filter_map(|class| class.aqm.as_ref()).chain([&self.aqm]);
-        let asks = |about: &About| about.labels.codepoints;
-        !self.class.is_empty() || aqms.filter_map(|name| About::of(name)).any(asks)
+        let given = |name: &str| self.params.get(name).map(Parameter::to_string);
+        let asks = || About::of(&self.aqm).is_some_and(|about| about.reads_labels(given));
+        !self.class.is_empty() || asks()
     }
 
     /// The bits of a packet's key that it does not see.
@@ -208,7 +208,7 @@ impl QueueSpec {
     }
 
     /// The classes of its tree.
-    fn classes(&self, i: usize) -> Result<Classes, Complaint> {
+    pub(crate) fn classes(&self, i: usize) -> Result<Classes, Complaint> {
         expand(&self.class, |n, key| format!("queue[{i}].class[{n}].{key}"))
     }
 
@@ -457,7 +457,11 @@ impl QueueSpec {
             }
             Ok(queue)
         };
-        let wrong = |e: TreeError| Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed);
+        let wrong = |e: TreeError| {
+            let name = &self.class[entries[e.class]].name;
+            let of = format!("this is the class {name}");
+            Complaint::new(format!("{}{}", key(e.class), e.key), e.allowed).hint(of)
+        };
         let sorting = sorting.unwrap_or(Sorting::Rules(&rules));
         Htb::new(&classes, sorting, env, wrong, queue).map(AnyQdisc::tree)
     }

@@ -1,10 +1,10 @@
 //! A tree of classes in a file of its own, for real packets: their addresses name their classes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use aqm::fair::htb::Sorting;
+use aqm::fair::htb::{Class, Sorting};
 use aqm::units::Size;
-use aqm::{About, AnyQdisc, Carried, Env, Rate, Rng};
+use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
@@ -27,6 +27,8 @@ pub struct TreeSpec {
     /// `each`.
     #[serde(default)]
     pub class: Vec<ClassSpec>,
+    #[serde(skip)]
+    classes: Vec<Class>,
     #[serde(skip)]
     addresses: Addresses,
 }
@@ -72,6 +74,7 @@ impl TreeSpec {
         }
         let mut queue = self.queue("droptail", &[]);
         queue.check(0).map_err(own)?;
+        self.classes = queue.classes(0).map_err(own)?.classes;
         self.class = queue.class;
         self.addresses = self.sorted()?;
         Ok(())
@@ -100,17 +103,44 @@ impl TreeSpec {
         self.queue(aqm, params).tree(0, Some(Sorting::Keys), env, rng).map_err(own)
     }
 
+    /// The classes as HTB has them.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// Whether it has the classes of `other`, with other rates, ceils, bursts, quanta and addresses at most.
+    pub fn is_shaped_like(&self, other: &Self) -> bool {
+        let own = |class: &ClassSpec, other: &ClassSpec| {
+            class.name == other.name
+                && class.parent == other.parent
+                && class.prio == other.prio
+                && (&class.aqm, &class.params) == (&other.aqm, &other.params)
+        };
+        let all = || self.class.iter().zip(&other.class);
+        self.default == other.default
+            && self.class.len() == other.class.len()
+            && all().all(|(class, other)| own(class, other))
+    }
+
+    /// The classes whose rate is less than those of the classes right below them together, each with that.
+    pub fn overbooked(&self) -> Vec<(&ClassSpec, u64)> {
+        let mut below: HashMap<&str, u64> = HashMap::new();
+        for class in &self.class {
+            if let Some(parent) = &class.parent {
+                let sum = below.entry(parent).or_default();
+                *sum = sum.saturating_add(class.rate.0.bits_per_second());
+            }
+        }
+        let all = self.class.iter().map(|class| (class, below.get(&*class.name).copied()));
+        let more = all.filter_map(|(class, sum)| Some((class, sum?)));
+        more.filter(|(class, sum)| *sum > class.rate.0.bits_per_second()).collect()
+    }
+
     /// The classes that have no others below them.
     pub fn leaves(&self) -> impl Iterator<Item = &ClassSpec> {
         let parents: BTreeSet<&str> =
             self.class.iter().filter_map(|class| class.parent.as_deref()).collect();
         self.class.iter().filter(move |class| !parents.contains(class.name.as_str()))
-    }
-
-    /// Whether a leaf's queue, which without an algorithm of its own has `aqm`, asks for codepoints and hosts.
-    pub fn asks_for_labels(&self, aqm: &str) -> bool {
-        let asks = |name: &str| About::of(name).is_some_and(|about| about.labels.codepoints);
-        self.leaves().any(|leaf| asks(leaf.aqm.as_deref().unwrap_or(aqm)))
     }
 
     /// The most that all classes together get.
@@ -285,7 +315,6 @@ rate = "5mbit"
         }
         assert_eq!(tree.leaves().count(), 3);
         assert_eq!(TreeSpec::from_toml(&tree.to_toml(), "x").unwrap(), tree);
-        assert!(tree.asks_for_labels("droptail"), "one leaf is CAKE");
     }
 
     /// Random prefixes, against a search through all of them.
@@ -374,6 +403,55 @@ rate = "5mbit"
         }
         let empty = TreeSpec::from_toml("default = \"x\"", "x").unwrap_err().to_string();
         assert_eq!(empty, "x: class: missing; allowed: [[class]], the root first");
+    }
+
+    #[test]
+    fn only_rates_and_addresses_leave_a_tree_its_shape() {
+        let tree = TreeSpec::from_toml(FILE, "x").unwrap();
+        for (old, new, expected) in [
+            ("x", "x", true),
+            ("20mbit", "10mbit", true),
+            ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", true),
+            ("192.0.2.0/24", "192.0.3.0/24", true),
+            ("ceil = \"80mbit\"", "prio = 1", false),
+            ("50ms", "60ms", false),
+            ("aqm = \"cake\"\nparams = { rtt = \"50ms\" }", "aqm = \"cobalt\"", false),
+            ("name = \"bela\"", "name = \"bea\"", false),
+            ("default = \"rest\"", "default = \"anna\"", false),
+        ] {
+            let text = FILE.replacen(old, new, 1);
+            let other = TreeSpec::from_toml(&text, "x").unwrap();
+            assert_eq!(other.is_shaped_like(&tree), expected, "{new}");
+        }
+        let more = format!("{FILE}[[class]]\nname = \"x\"\nparent = \"line\"\nrate = \"1mbit\"\n");
+        assert!(!TreeSpec::from_toml(&more, "x").unwrap().is_shaped_like(&tree));
+    }
+
+    #[test]
+    fn classes_whose_rate_is_promised_twice_are_found() {
+        let found = |text: &str| {
+            let tree = TreeSpec::from_toml(text, "x").unwrap();
+            let all = tree.overbooked().into_iter();
+            all.map(|(class, sum)| (class.name.clone(), sum / 1_000_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(FILE), []);
+        // 20 + 20 + 5 of 45, and of 44 Mb/s.
+        assert_eq!(found(&FILE.replace("100mbit", "45mbit")), []);
+        assert_eq!(found(&FILE.replace("100mbit", "44mbit")), [("line".into(), 45)]);
+    }
+
+    #[test]
+    fn a_class_that_is_too_deep_is_named() {
+        let class = |n: usize| match n {
+            0 => "[[class]]\nname = \"c0\"\nrate = \"1mbit\"\n".into(),
+            n => format!("[[class]]\nname = \"c{n}\"\nparent = \"c{}\"\nrate = \"1mbit\"\n", n - 1),
+        };
+        let text = format!("default = \"c9\"\n{}", (0..10).map(class).collect::<String>());
+        let tree = TreeSpec::from_toml(&text, "x").unwrap();
+        let env = Env::new(aqm::Limit::packets(10).unwrap(), Rate::from_mbit(1000));
+        let built = tree.build::<()>("droptail", &[], &env, &mut Rng::new(1, 0));
+        let Err(Complaint { key, hint, .. }) = built else { panic!("built") };
+        assert_eq!((&*key, &*hint), ("class[8].parent", "this is the class c8"));
     }
 
     /// 20 000 classes are read and built in a time that nobody waits for.

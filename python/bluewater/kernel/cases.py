@@ -83,6 +83,14 @@ def _of_codel() -> Iterator[Setting]:
     yield s("fq_codel: a full buffer", "fq_codel limit 60", "0 2 0", buffer="60p", **ecn)
     more = {"buffer": "10240p", **_codel("fq-codel", ecn=True, ce_threshold="19999744ns")}
     yield s("fq_codel: ce_threshold", f"{fq} ce_threshold 20ms", "0 2 2", **more)
+    for name, selector, flows in (
+        ("ECT(1)", "1/3", "0 1 2 3 185"),
+        ("EF", "184/252", "0 186 2 185 184"),
+    ):
+        threshold = {"ce_threshold": "4999168ns", "ce_threshold_selector": selector}
+        more = {"buffer": "10240p", **_codel("fq-codel", ecn=True, **threshold)}
+        words = f"{fq} ce_threshold 5ms ce_threshold_selector {selector}"
+        yield s(f"fq_codel: ce_threshold of {name}", words, flows, **more)
     yield s("fq_codel: sparse flows", fq, "0 0 2 2 0 2 1 0", MILD, **wide)
 
 
@@ -167,10 +175,6 @@ TWO_KERNELS = (
     ),
     ("fq_codel: one at a time", "fq_codel limit 100 drop_batch 1", "0 2 0 0", LONG),
     ("fq_codel: classes", "fq_codel flows 16", "0#1 2#2 0#16 1#17 0/udp6 2/tcp", LONG),
-    (
-        "fq_codel: ce_threshold_selector", "fq_codel ce_threshold 1ms ce_threshold_selector 1/3",
-        "0 1 2 3", LONG,
-    ),
     ("fq_codel: long rests", "fq_codel target 1ms interval 10ms", "0 2 0 1", CALM),
 
     ("cake: unlimited diffserv8", "cake unlimited diffserv8 triple-isolate", DSCPS, LONG),

@@ -2,7 +2,7 @@
 //! [CoDel](crate::policy::codel) it is FQ-CoDel (RFC 8290), with [PIE](crate::policy::pie) FQ-PIE as
 //! Linux has it.
 //!
-//! A hash sorts flows into queues. Queues that have just got a packet go before those that had some
+//! A hash sorts flows into queues, whatever the codepoints of their packets. Queues that have just got a packet go before those that had some
 //! all the time, once: a flow that sends less than a quantum in a round never waits.
 //!
 //! With `ways`, as in ns-3, the hash names a set of queues. A flow gets the first one that is its own or
@@ -63,6 +63,7 @@ pub const FQ_CODEL: About = About {
         interval, then ever faster; where the buffer is full the longest queue loses packets from \
         its head (RFC 8290 §4)",
     signals: super::SIGNALS,
+    labels: codel::ABOUT.labels,
     presets: &[
         ("linux", &joined::<_, 6>(&LINUX, &[("backlog", "all"), ("drops_at_once", "256")])),
         ("linux-6.1", &joined::<_, 5>(&LINUX, &[("backlog", "all-stale")])),
@@ -167,6 +168,7 @@ impl<A: Policy> Scheme for FlowQueue<A> {
 
     #[inline(always)]
     fn queue_of(&mut self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> usize {
+        let flow = flow.without_codepoint();
         match self.ways {
             1 => self.hash.bin(flow, self.queues),
             _ => self.queue_in_set(flow, idle),
@@ -174,7 +176,7 @@ impl<A: Policy> Scheme for FlowQueue<A> {
     }
 
     fn find(&self, flow: FlowKey, idle: impl Fn(usize) -> bool) -> Option<usize> {
-        Some(self.in_set(flow, idle))
+        Some(self.in_set(flow.without_codepoint(), idle))
     }
 
     fn longest_by(&self) -> ByBytes {

@@ -9,7 +9,7 @@ use crate::policy::codel::Codel;
 
 type FqCodel = FlowQueue<Codel>;
 use crate::context::{Cause, Cx};
-use crate::packet::{Ecn, FlowKey, Meta};
+use crate::packet::{Ecn, FlowKey, Label, Meta};
 use crate::policy::lab::{config, env};
 use crate::qdisc::{Discipline as _, Outlet, Qdisc as _};
 use crate::rng::Rng;
@@ -245,6 +245,18 @@ fn a_flow_that_sends_little_does_not_wait() {
     b.arrive(99, 2, 1000);
     let wait = b.flows(60).iter().position(|flow| *flow == 99).unwrap();
     assert!((10..=40).contains(&wait), "{wait}");
+}
+
+/// As in Linux, whose hash of flows has no DS field.
+#[test]
+fn packets_of_a_flow_with_several_codepoints_share_a_queue() {
+    for ways in ["1", "8"] {
+        let mut bench = Bench::<FqCodel>::new(100, &[("ways", ways)]);
+        for dscp in [0, 46, 8, 0] {
+            bench.arrive(FlowKey::labelled(7, Label { dscp, ..Label::default() }).0, 1, 1000);
+        }
+        assert_eq!(bench.signal("queues"), 1.0, "{ways}");
+    }
 }
 
 #[test]

@@ -37,9 +37,9 @@
 //! (`drops_at_once`).
 
 use super::{Cx, Departure, Env, Policy, Victim, View};
-use crate::about::{About, Family, Signal};
+use crate::about::{About, Family, Labels, Signal};
 use crate::context::Cause;
-use crate::packet::{Ecn, Meta};
+use crate::packet::{DsField, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -58,6 +58,7 @@ pub const ABOUT: About = About {
         Signal { name: "dropping", unit: "", doc: "1 in the dropping state, else 0" },
     ],
     presets: &[("linux", &[("grace", "1ns"), ("drops_at_once", "256")])],
+    labels: Labels { codepoints: true, with: "ce_threshold_selector", ..Labels::NONE },
     live: &["target", "interval", "ce_threshold"],
     ..About::NEW
 };
@@ -78,8 +79,9 @@ params! {
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
-        /// Whether `ce_threshold` is for packets of ECT(1) alone.
-        ce_threshold_l4s: bool = false, "Linux ce_threshold_selector", with ce_threshold != "none";
+        /// The packets that `ce_threshold` is for, by their DS field: `0x1/0x3` is ECT(1), `0xb8/0xfc` EF;
+        /// `none`: all.
+        ce_threshold_selector: Option<DsField> = None, "Linux", with ce_threshold != "none";
         /// Whether an overflow counts as a signal, so that the next come sooner.
         overflow_counts: bool = false, "Linux sch_fq_codel";
         /// Most packets that CoDel drops in a row. After so many it sends one, and the next signal comes
@@ -173,7 +175,7 @@ impl Policy for Codel {
             Departure::Drop(Cause::Early)
         } else if capable
             && self.config.ce_threshold.is_some_and(|t| self.sojourn > t)
-            && (pkt.ecn == Ecn::Ect1 || !self.config.ce_threshold_l4s)
+            && self.config.ce_threshold_selector.is_none_or(|field| field.matches(pkt))
         {
             Departure::Signal(Cause::Early)
         } else {
@@ -322,6 +324,7 @@ fn newton(root: u16, count: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
     use crate::policy::lab::{Fate, Lab};
     use crate::qdisc::Qdisc as _;
     use std::vec::Vec;
@@ -553,5 +556,20 @@ mod tests {
             .collect();
         // They waited 0 … 4 ms; the last is ECN-capable and waited more than 2.
         assert_eq!(marked, [0, 0, 0, 0, 1]);
+    }
+
+    /// Each of three packets waits longer than the threshold.
+    #[test]
+    fn ce_threshold_may_be_for_some_values_of_the_ds_field() {
+        for (selector, marks) in [("none", 2), ("0x1/0x3", 1), ("2/2", 1), ("0xb8/0xfc", 0)] {
+            let settings = [("ce_threshold", "2ms"), ("ce_threshold_selector", selector)];
+            let mut lab = Story::new(100, &settings);
+            for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::NotEct] {
+                lab.arrive_as(1000, ecn);
+            }
+            lab.wait_ms(3);
+            while lab.depart().is_some() {}
+            assert_eq!(lab.queue.counters().all_marked().packets, marks, "{selector}");
+        }
     }
 }

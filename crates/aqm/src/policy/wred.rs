@@ -48,7 +48,7 @@ pub const ABOUT: About = About {
         Signal { name: "p_low", unit: "0 … 1", doc: "p_b of the lowest class" },
         Signal { name: "p_high", unit: "0 … 1", doc: "p_b of the highest" },
     ],
-    labels: Labels { codepoints: true, hosts: false },
+    labels: Labels { codepoints: true, ..Labels::NONE },
     live: &joined::<_, 8>(red::LIVE, &["min_th_high", "max_th_high", "max_p_high"]),
     ..About::NEW
 };

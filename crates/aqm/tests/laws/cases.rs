@@ -140,6 +140,7 @@ pub(crate) fn cases() -> Vec<(&'static About, Settings)> {
             let values: Vec<String> = match p.kind {
                 Kind::Choice(words) => words.iter().map(ToString::to_string).collect(),
                 Kind::Flag => vec!["true".into(), "false".into()],
+                Kind::DsField => vec!["0x1/0x3".into(), "0xb8/0xfc".into()],
                 _ => p
                     .allowed
                     .split_once(" … ")

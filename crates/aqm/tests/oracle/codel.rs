@@ -7,7 +7,8 @@ pub(super) struct CodelSettings {
     mtu: u64,
     ecn: bool,
     ce_threshold: Option<u64>,
-    l4s: bool,
+    /// Value and mask.
+    selector: Option<(u8, u8)>,
     overflow_counts: bool,
     grace: u64,
     drops_at_once: Option<u64>,
@@ -22,11 +23,21 @@ impl CodelSettings {
             ("ecn", self.ecn.to_string()),
             ("overflow_counts", self.overflow_counts.to_string()),
             ("grace", format!("{}ns", self.grace)),
+            ("ce_threshold_selector", self.selected()),
             ("drops_at_once", self.drops_at_once.map_or("none".into(), |n| n.to_string())),
-            ("ce_threshold_l4s", (self.l4s && self.ce_threshold.is_some()).to_string()),
             ("ce_threshold", self.ce_threshold.map_or("none".into(), |t| format!("{t}ns"))),
         ]
     }
+
+    fn selected(&self) -> String {
+        let selector = self.selector.filter(|_| self.ce_threshold.is_some());
+        selector.map_or("none".into(), |(value, mask)| format!("{value}/{mask}"))
+    }
+}
+
+/// DSCP and ECN of a packet that is ECN-capable.
+fn ds_field(p: &Packet) -> u8 {
+    (p.flow >> 58) as u8 * 4 + if p.l4s { 1 } else { 2 }
 }
 
 /// RFC 8289 §5, with its inner loop.
@@ -169,7 +180,7 @@ impl Model for Codel {
         }
         if let Some(p) = &mut p
             && p.ect
-            && (p.l4s || !self.c.l4s)
+            && self.c.selector.is_none_or(|(value, mask)| ds_field(p) & mask == value)
             && self.c.ce_threshold.is_some_and(|t| self.sojourn > t)
         {
             Self::mark(p, events);
@@ -197,12 +208,13 @@ prop_compose! {
         mtu in prop::sample::select(vec![0, 500, 1500, 3000]),
         ecn in prop::bool::weighted(0.7),
         ce_threshold in prop::option::weighted(0.3, 0..10_000_000u64),
-        (overflow_counts, l4s) in any::<(bool, bool)>(),
+        overflow_counts in any::<bool>(),
+        selector in prop::option::of(prop::sample::select(vec![(1, 3), (2, 2), (0xb8, 0xfc), (0, 0xfd)])),
         grace in prop::sample::select(vec![0, 1, 1_000_000]),
         drops_at_once in prop::option::of(1..4u64),
     ) -> CodelSettings {
         CodelSettings {
-            target, interval, mtu, ecn, ce_threshold, l4s, overflow_counts, grace, drops_at_once,
+            target, interval, mtu, ecn, ce_threshold, selector, overflow_counts, grace, drops_at_once,
         }
     }
 }
@@ -212,6 +224,6 @@ proptest! {
 
     #[test]
     fn codel_is_its_model(c in codel(), room in room(), ops in traffic()) {
-        compare("codel", &c.list(), room, &ops, Codel::new(c))?;
+        compare("codel", &c.list(), room, &labelled(ops, &[0, 46]), Codel::new(c))?;
     }
 }

@@ -11,7 +11,40 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::request::{PATIENCE, Request};
+use crate::link::classes::ClassCounts;
+use crate::report;
 use crate::trouble::Trouble;
+
+/// An answer of the thread that forwards. Counts of classes are as they were; writing them out, which takes time
+/// with many, is left to the thread that asks.
+#[derive(Default, Debug)]
+pub struct Told {
+    pub(crate) value: Value,
+    /// Of each way, if they are wanted.
+    pub(crate) classes: [Option<ClassCounts>; 2],
+    /// How many of them.
+    pub(crate) most: usize,
+}
+
+impl From<Value> for Told {
+    fn from(value: Value) -> Self {
+        Self { value, ..Self::default() }
+    }
+}
+
+impl Told {
+    /// All of it.
+    pub(crate) fn written(self) -> Value {
+        let Self { mut value, classes, most } = self;
+        for (i, counts) in classes.into_iter().enumerate() {
+            if let Some(mut counts) = counts {
+                counts.add_up();
+                value["queues"][i]["classes"] = report::classes(&counts, most);
+            }
+        }
+        value
+    }
+}
 
 /// A request, and where the answer goes.
 #[derive(Debug)]
@@ -19,14 +52,14 @@ pub struct Asked {
     /// What is asked.
     pub request: Request,
     /// The answer, or why not.
-    pub answer: Sender<Result<Value, Trouble>>,
+    pub answer: Sender<Result<Told, Trouble>>,
     /// Set once: by the thread that does it, or by the caller that gives up.
     pub taken: Arc<AtomicBool>,
 }
 
 impl Asked {
     /// A request, and where its answer will be.
-    pub(crate) fn new(request: Request) -> (Self, Receiver<Result<Value, Trouble>>) {
+    pub(crate) fn new(request: Request) -> (Self, Receiver<Result<Told, Trouble>>) {
         let (answer, answered) = channel();
         (Self { request, answer, taken: Arc::default() }, answered)
     }
@@ -79,7 +112,7 @@ impl Asking {
         let taken = asked.taken.clone();
         self.requests.send(asked).map_err(|_| gone())?;
         self.wake.write_all(&[1]).map_err(|_| gone())?;
-        match answered.recv_timeout(PATIENCE) {
+        let answer = match answered.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) if taken.swap(true, Ordering::Relaxed) => {
                 answered.recv_timeout(PATIENCE).map_err(|_| gone())?
             }
@@ -87,7 +120,8 @@ impl Asking {
                 Err(Trouble::new("the gateway is too busy or was stopped", "nothing was done"))
             }
             answer => answer.map_err(|_| gone())?,
-        }
+        };
+        answer.map(Told::written)
     }
 
     /// Another one.
@@ -162,7 +196,7 @@ mod tests {
             let asked = inbox.recv().unwrap();
             assert!(asked.take());
             thread::sleep(PATIENCE + PATIENCE / 4);
-            asked.answer.send(Ok(Value::Null)).unwrap();
+            asked.answer.send(Ok(Told::default())).unwrap();
         });
         assert_eq!(asking.ask(Request::Show { classes: false }).unwrap(), Value::Null);
         slow.join().unwrap();

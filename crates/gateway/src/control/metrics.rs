@@ -324,7 +324,7 @@ mod tests {
         let (_waker, wake) = UnixStream::pair().unwrap();
         let (asking, inbox) = super::super::line(&wake).unwrap();
         thread::spawn(move || {
-            inbox.into_iter().for_each(|asked| _ = asked.answer.send(Ok(json!({}))));
+            inbox.into_iter().for_each(|asked| _ = asked.answer.send(Ok(json!({}).into())));
         });
         let metrics = Metrics::bind(0).unwrap();
         let address = metrics.0.local_addr().unwrap();

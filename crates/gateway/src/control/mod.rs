@@ -37,7 +37,7 @@ use nix::unistd::{Uid, geteuid};
 
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
-pub(crate) use asking::{Asked, Asking, Closed, line};
+pub(crate) use asking::{Asked, Asking, Closed, Told, line};
 pub(crate) use client::join;
 pub use client::{ask, upgrade, user};
 pub use http::{NoHttp, Wish, read};

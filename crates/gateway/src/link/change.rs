@@ -1,7 +1,8 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
+use aqm::filter::policer::Policer;
 use aqm::{AnyQdisc, Instant, Rng};
-use link::Impair;
+use link::{Impair, NEVER};
 
 use super::refused::too_large;
 use super::tins::Tins;
@@ -16,6 +17,8 @@ pub struct Next {
     queue: Option<(AnyQdisc<Handle>, Rng)>,
     slots: u32,
     on_wire: usize,
+    /// If it is another one than before, and nothing else of the queue is.
+    policer: Option<Policer>,
     /// If the wire is the first to impair packets.
     impair: Option<Box<Impair>>,
 }
@@ -29,13 +32,21 @@ impl Link {
         let delay = spec.longest().as_nanos().max(self.wire.longest(now));
         let slots = spec.slots(delay, self.server.log().arena.used() as u64)?;
         Arena::fits(slots, self.server.log().arena.longest()).ok_or_else(|| too_large(slots))?;
-        let kept = Spec {
+        let mut kept = Spec {
             rate: spec.rate,
             delay: spec.delay,
             sending: spec.sending.clone(),
             impairments: spec.impairments.clone(),
             ..self.spec.clone()
         };
+        if kept.policer.is_some() && spec.policer.is_some() {
+            kept.policer = spec.policer;
+        }
+        if let (Some(old), Some(new)) = (&kept.classes, &spec.classes)
+            && old.may_become(new)
+        {
+            kept.classes.clone_from(&spec.classes);
+        }
         let queue = (kept != *spec).then(|| {
             if self.queue.replaced.len() == MOST_REPLACED {
                 return Err(SpecError::Beyond(format!(
@@ -48,28 +59,46 @@ impl Link {
                     "no other queue while the link has classes: what is queued would leave before all \
                      that comes, whatever its class"
                         .into(),
-                    "start the gateway anew; rate, delay and the wire's impairments may change",
+                    "start the gateway anew; rate, delay, the wire's impairments, the rate and burst of its \
+                     policer, and by SIGHUP rates and addresses of its classes may change",
                 ));
             }
             spec.queue(Instant::from_nanos(now), self.queue.changes + 1)
         });
+        let other = queue.is_none() && spec.policer != self.spec.policer;
+        let policer = if other { spec.policer(Instant::from_nanos(now))? } else { None };
         let on_wire = spec.on_wire(delay) as usize;
         let impair = spec.impair().filter(|_| self.wire.impair.is_none()).map(Box::new);
-        Ok(Next { now, spec: spec.clone(), queue: queue.transpose()?, slots, on_wire, impair })
+        let queue = queue.transpose()?;
+        Ok(Next { now, spec: spec.clone(), queue, slots, on_wire, policer, impair })
     }
 
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
     /// what is on the wire keeps its time, or comes out as much sooner as the delay is shorter. What is being sent begins again at a rate that is set, if it is
     /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but
-    /// rate, delay, framing and the wire's impairments changes, the queue discipline stays, with all that
-    /// it has learnt; else a new one begins.
+    /// rate, delay, framing, the wire's impairments, the policer's rate and burst, and rates and addresses of classes
+    /// changes, the queue discipline stays, with all that it has learnt; else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
             self.queue.replace(queue, before);
             let tins = || Tins::new(&next.spec, Instant::from_nanos(next.now));
             (self.wire.tins, self.server.log_mut().tins) = (tins(), tins());
+        }
+        if let (Some(new), Some(policer)) = (next.policer, self.queue.current_mut().policer_mut()) {
+            *policer = new;
+        }
+        if let Some(classes) = &next.spec.classes
+            && next.spec.classes != self.spec.classes
+            && let Some(tree) = self.queue.current_mut().tree_mut()
+        {
+            let now = Instant::from_nanos(next.now);
+            tree.retune(classes.tree.classes(), &next.spec.env(now, next.spec.rate_at(now)));
+            // A class for which the transmitter waits may send sooner or later.
+            if self.server.free_at() < NEVER {
+                self.server.free_from(self.wire.transmitter.free_at().max(next.now));
+            }
         }
         self.server.log_mut().arena.grow(next.slots);
         self.wire.flights.reserve(next.on_wire, next.spec.impairments.reorder);

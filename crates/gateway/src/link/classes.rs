@@ -1,6 +1,8 @@
 //! A tree of classes on a link: a packet's class follows from the address of a customer, who is on the LAN.
 
-use aqm::fair::htb::ClassCount;
+use std::sync::Arc;
+
+use aqm::fair::htb::{self, ClassCount};
 use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
 use scenario::classes::ClassSpec;
 use scenario::error::ScenarioError;
@@ -45,18 +47,42 @@ impl Classes {
         })
     }
 
-    /// Refuses a link of `rate` that would decide in place of the classes.
-    pub(super) fn below(&self, rate: Rate) -> Result<(), SpecError> {
+    /// Refuses a link that would decide in place of the classes: its slowest rate, bit/s, is less than the root's
+    /// ceil.
+    pub(super) fn below(&self, slowest: u64) -> Result<(), SpecError> {
         let ceil = self.tree.ceil();
-        if ceil <= rate {
+        if ceil.bits_per_second() <= slowest {
             return Ok(());
         }
         let root = &self.tree.class[0].name;
+        let rate = Rate::new(slowest).map_or_else(|| "0bit".into(), |rate| rate.to_string());
         Err(SpecError::Classes(
             format!("the class {root} may have {ceil}, and the link {} only {rate}", self.way()),
-            "a higher --rate or --down-rate, or less for the class: else the link decides, which \
-             knows no classes",
+            "a higher --rate or --down-rate, a rate trace that stays above, or less for the class: else the link \
+             decides, which knows no classes",
         ))
+    }
+
+    /// A warning if classes are promised more than those above them have.
+    pub(crate) fn overbooked(&self) -> Option<String> {
+        let all = self.tree.overbooked();
+        let ((class, sum), others) = all.split_first()?;
+        let sum = Rate::new(*sum)?;
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!("; {n} more classes likewise"),
+        };
+        Some(format!(
+            "warning: the rates of the classes below {} are {sum} together, and its own is {}{more}\nhint: \
+             each class always gets its rate, so that together they exceed a class above: less for some, or \
+             more for that one",
+            class.name, class.rate.0
+        ))
+    }
+
+    /// Whether the classes of a link may become `next` while it runs: with other rates and addresses.
+    pub(super) fn may_become(&self, next: &Self) -> bool {
+        self.down == next.down && self.tree.is_shaped_like(&next.tree)
     }
 
     fn way(&self) -> &'static str {
@@ -83,24 +109,60 @@ pub(crate) fn of_leaves<'a>(
     classes.tree.leaves().map(of).collect()
 }
 
+/// What each class of a way did. With many classes they are asked a few at a time.
+#[derive(Clone, Debug)]
+pub struct ClassCounts {
+    classes: Arc<Classes>,
+    counts: Vec<ClassCount>,
+}
+
+impl ClassCounts {
+    /// Adds up what all of them did.
+    pub fn add_up(&mut self) {
+        let classes = self.classes.tree.classes();
+        htb::add_up(&mut self.counts, |class| classes[class].parent);
+    }
+
+    /// Each class with its counts, parents before children.
+    pub fn iter(&self) -> impl Iterator<Item = (&ClassSpec, &ClassCount)> {
+        self.classes.tree.class.iter().zip(&self.counts)
+    }
+}
+
 impl Link {
     /// What each of its classes did since the queue discipline began, if it has some.
-    pub fn classes(&self) -> Option<Vec<(&ClassSpec, ClassCount)>> {
-        let classes = self.spec.classes.as_ref()?;
-        let counts = self.queue.current().as_tree()?.counts();
-        Some(classes.tree.class.iter().zip(counts).collect())
+    pub fn classes(&self) -> Option<ClassCounts> {
+        let mut all = self.no_classes_yet()?;
+        self.count_classes(&mut all, usize::MAX);
+        all.add_up();
+        Some(all)
+    }
+
+    /// Room for what its classes did, if it has some.
+    pub(crate) fn no_classes_yet(&self) -> Option<ClassCounts> {
+        let classes = self.spec.classes.clone()?;
+        let counts = Vec::with_capacity(classes.tree.class.len());
+        Some(ClassCounts { classes, counts })
+    }
+
+    /// Asks `most` of the classes that have not been asked. Returns how many were.
+    pub(crate) fn count_classes(&self, counts: &mut ClassCounts, most: usize) -> usize {
+        let Some(tree) = self.queue.current().as_tree() else { return 0 };
+        let from = counts.counts.len();
+        let to = from.saturating_add(most).min(counts.classes.tree.class.len());
+        counts.counts.extend(tree.own_counts(from..to));
+        to - from
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use aqm::{Duration, Limit};
 
     use super::*;
     use crate::frame::Layer;
-    use crate::link::Spec;
+    use crate::link::{Bucket, Spec};
+    use link::{Sending, Steps};
 
     /// Anna has 10.0.0.0/24 all of IPv6 that begins with 0x20, and the addresses that stand for nothing.
     fn link(down: bool, layer: Layer) -> Link {
@@ -119,7 +181,7 @@ mod tests {
 
     fn came(link: &Link) -> [u64; 2] {
         let counts = link.classes().unwrap();
-        [1, 2].map(|class: usize| counts[class].1.counters.arrived.packets)
+        [1, 2].map(|class: usize| counts.counts[class].counters.arrived.packets)
     }
 
     fn v4(source: [u8; 4], destination: [u8; 4]) -> Vec<u8> {
@@ -128,6 +190,105 @@ mod tests {
         packet[12..16].copy_from_slice(&source);
         packet[16..20].copy_from_slice(&destination);
         packet
+    }
+
+    /// At 8 Mb/s of the line Anna has a packet of 1000 bytes a ms. Her five packets stay when the file says 2 Mb/s,
+    /// and leave 4 ms apart from then on.
+    #[test]
+    fn rates_and_addresses_of_classes_change_and_packets_stay() {
+        let mut link = link(false, Layer::Ip);
+        let mut packet = [v4([10, 0, 0, 7], [192, 0, 2, 1]), vec![0; 960]].concat();
+        packet[2..4].copy_from_slice(&1000u16.to_be_bytes());
+        let spec = |link: &Link, change: fn(String) -> String| {
+            let tree = link.spec().classes.as_ref().unwrap().tree.to_toml();
+            let tree = TreeSpec::from_toml(&change(tree), "x").unwrap();
+            Spec { classes: Some(Arc::new(Classes { tree, down: false })), ..link.spec().clone() }
+        };
+        let slow = |text: String| text.replacen("1mbit", "8kbit", 1);
+        let next = link.prepare(0, &spec(&link, slow)).unwrap();
+        link.change(next);
+        (0..6).for_each(|_| _ = link.arrive(0, &packet));
+        link.deliver(5_000_000, |_| ());
+        // The burst is 1600 bytes.
+        assert_eq!(link.counters().departed.packets, 2, "the third is due after 1.4 s");
+        let fast = |text: String| text.replacen("8kbit", "2mbit", 1).replace("10.0.0.", "10.0.1.");
+        let next = link.prepare(5_000_000, &spec(&link, fast)).unwrap();
+        link.change(next);
+        assert_eq!((link.counters().arrived.packets, link.backlog().packets), (6, 4));
+        link.deliver(5_000_000 + 16_500_000, |_| ());
+        assert_eq!(link.backlog().packets, 0);
+        assert!(link.check());
+        // The packet of nobody is the default's now.
+        link.arrive(30_000_000, &packet).unwrap();
+        assert_eq!(came(&link), [6, 1]);
+        let other =
+            |text: String| text.replacen("8mbit", "9mbit", 1).replace("\"anna\"", "\"anne\"");
+        let Err(why) = link.prepare(30_000_000, &spec(&link, other)) else {
+            panic!("another tree")
+        };
+        assert!(matches!(why, SpecError::Classes(what, _) if what.starts_with("no other queue")));
+    }
+
+    /// Its drops go on being counted.
+    #[test]
+    fn a_policer_before_classes_changes_its_rate() {
+        let bucket = |kbit: u64| {
+            let burst = "2kB".parse().unwrap();
+            Some(Bucket { rate: Rate::new(kbit * 1000).unwrap(), burst })
+        };
+        let mut link = link(false, Layer::Ip);
+        let policed = Spec { policer: bucket(8), ..link.spec().clone() };
+        let none = link.spec().clone();
+        assert!(link.prepare(0, &policed).is_err(), "a policer begins with another queue");
+        link = Link::new(&policed, Layer::Ip, 1500).unwrap();
+        let packet = [v4([10, 0, 0, 7], [192, 0, 2, 1]), vec![0; 960]].concat();
+        let came = |link: &mut Link, now: u64| {
+            link.deliver(now, |_| ());
+            (0..10).for_each(|_| _ = link.arrive(now, &packet));
+            link.counters().all_dropped().packets
+        };
+        assert_eq!(came(&mut link, 0), 8);
+        let next =
+            link.prepare(0, &Spec { policer: bucket(8_000_000), ..policed.clone() }).unwrap();
+        link.change(next);
+        assert_eq!(came(&mut link, 0), 16, "a burst more, and no tokens after it");
+        assert_eq!(came(&mut link, 10_000_000), 24, "two again: its burst is the same");
+        let wider = Bucket { burst: "20kB".parse().unwrap(), ..bucket(8000).unwrap() };
+        let next =
+            link.prepare(10_000_000, &Spec { policer: Some(wider), ..policed.clone() }).unwrap();
+        link.change(next);
+        assert_eq!(came(&mut link, 10_000_000), 24);
+        assert!(link.check());
+        let tiny = Bucket { burst: "10B".parse().unwrap(), ..wider };
+        assert!(
+            link.prepare(10_000_000, &Spec { policer: Some(tiny), ..policed.clone() }).is_err()
+        );
+        assert!(link.prepare(10_000_000, &none).is_err());
+    }
+
+    #[test]
+    fn a_rate_trace_stays_above_the_root_s_ceil() {
+        let spec = link(false, Layer::Ip).spec().clone();
+        for (slowest, allowed) in [(8_000_000, true), (7_999_999, false), (0, false)] {
+            let steps = [(0, 10_000_000), (1_000_000, slowest), (2_000_000, 10_000_000)];
+            let rates = Some(Arc::new(Steps::new(&steps, true).unwrap()));
+            let sending = Sending { rates, ..spec.sending.clone() };
+            let link = Link::new(&Spec { sending, ..spec.clone() }, Layer::Ip, 1500);
+            assert_eq!(link.is_ok(), allowed, "{slowest}");
+        }
+    }
+
+    #[test]
+    fn what_is_promised_twice_is_told() {
+        let tree = link(true, Layer::Ip).spec().classes.as_ref().unwrap().tree.to_toml();
+        let of = |text: String| {
+            let tree = TreeSpec::from_toml(&text, "x").unwrap();
+            Classes { tree, down: true }.overbooked()
+        };
+        assert_eq!(of(tree.clone()), None);
+        let told = of(tree.replacen("1mbit", "8mbit", 1)).unwrap();
+        let first = "warning: the rates of the classes below line are 9mbit together, and its own is 8mbit\n";
+        assert!(told.starts_with(first), "{told}");
     }
 
     #[test]
@@ -164,13 +325,13 @@ mod tests {
             link.deliver(now, |_| ());
             link.arrive(now, &packet).unwrap();
         }
-        let counts = link.classes().unwrap();
-        let mbit = |class: usize| counts[class].1.counters.departed.bytes as f64 * 8.0 / 10e6;
+        let ClassCounts { counts, .. } = link.classes().unwrap();
+        let mbit = |class: usize| counts[class].counters.departed.bytes as f64 * 8.0 / 10e6;
         let rates = [0, 1, 2, 3, 4].map(mbit);
         for (rate, expected) in rates.into_iter().zip([100.0, 40.0, 40.0, 20.0, 0.0]) {
             assert!((rate - expected).abs() < 0.1, "{rates:?}");
         }
-        let borrowed = |class: usize| counts[class].1.borrowed.bytes as f64 * 8.0 / 10e6;
+        let borrowed = |class: usize| counts[class].borrowed.bytes as f64 * 8.0 / 10e6;
         assert!((borrowed(1) - 20.0).abs() < 0.1 && borrowed(3) == 0.0, "{}", borrowed(1));
         assert!(link.check());
     }

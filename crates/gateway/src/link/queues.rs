@@ -31,6 +31,11 @@ impl Queues {
         &self.current
     }
 
+    /// The queue that packets come to, for other parameters.
+    pub(super) fn current_mut(&mut self) -> &mut AnyQdisc<Handle> {
+        &mut self.current
+    }
+
     /// Packets come to `queue` from now on; `rng` is what the present one drew from.
     pub(super) fn replace(&mut self, queue: AnyQdisc<Handle>, rng: Rng) {
         let before = std::mem::replace(&mut self.current, queue);

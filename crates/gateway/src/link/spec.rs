@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use aqm::About;
 use aqm::any::BuildError;
+use aqm::filter::Filter as _;
+use aqm::filter::policer::{self, Policer, PolicerConfig};
 use aqm::param::ConfigError;
 use aqm::told::Rates;
 use aqm::{AnyQdisc, Carried, Duration, Env, Framing, Instant, Limit, Rate, Rng, Size};
@@ -92,10 +94,13 @@ impl Spec {
 
     /// Whether its queue asks for codepoints and hosts.
     pub fn asks_for_labels(&self) -> bool {
-        match &self.classes {
-            Some(classes) => classes.tree.asks_for_labels(&self.aqm),
-            None => About::of(&self.aqm).is_some_and(|about| about.labels.codepoints),
-        }
+        let asks = |(aqm, params): &(&str, Vec<(&str, String)>)| {
+            let given = |name: &str| {
+                params.iter().find(|(key, _)| *key == name).map(|(_, text)| text.clone())
+            };
+            About::of(aqm).is_some_and(|about| about.reads_labels(given))
+        };
+        self.disciplines().iter().any(asks)
     }
 
     /// Whether its queue asks for what packets acknowledge.
@@ -128,6 +133,12 @@ impl Spec {
     fn fastest(&self) -> u64 {
         let rates = self.sending.rates.iter().flat_map(|rates| rates.steps());
         rates.map(|step| step.1).max().unwrap_or(self.rate.bits_per_second())
+    }
+
+    /// The lowest rate, bit/s; 0 with outages.
+    fn slowest(&self) -> u64 {
+        let rates = self.sending.rates.iter().flat_map(|rates| rates.steps());
+        rates.map(|step| step.1).min().unwrap_or(self.rate.bits_per_second())
     }
 
     /// The longest time that a packet is on the wire.
@@ -198,8 +209,8 @@ impl Spec {
         if let Some(bucket) = self.policer {
             let settings = bucket.settings(["rate", "burst"]);
             let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
-            let policed = queue.filtered(POLICER, &settings, &env, &mut rng);
-            queue = policed.map_err(named(|_| "policer-burst"))?;
+            let policed = queue.filtered(policer::ABOUT.name, &settings, &env, &mut rng);
+            queue = policed.map_err(named(|_| POLICER_BURST))?;
         }
         if let Some(bucket) = self.shaper {
             let peak = self.peak.map(|peak| peak.settings(["peakrate", "minburst"]));
@@ -214,6 +225,19 @@ impl Spec {
             }))?;
         }
         Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
+    }
+
+    /// The policer at rest at `now`, if there is one.
+    pub(super) fn policer(&self, now: Instant) -> Result<Option<Policer>, SpecError> {
+        let new = |Bucket { rate, burst }| {
+            let mut config = PolicerConfig::default();
+            (config.rate, config.burst) = (Some(rate), burst);
+            let env = self.env(now, self.rate_at(now));
+            Policer::new(&config, &env, &mut Rng::new(self.seed, 0)).map_err(|e| {
+                SpecError::Queue(BuildError::Config(ConfigError { key: POLICER_BURST, ..e }))
+            })
+        };
+        self.policer.map(new).transpose()
     }
 
     /// What a queue may know at `now`, while the rate is `rate`.
@@ -259,7 +283,7 @@ impl Spec {
         }
         let mut queues = 1;
         if let Some(classes) = &self.classes {
-            classes.below(self.rate)?;
+            classes.below(self.slowest())?;
             let (told, shaped) = (self.told_rate, self.shaper.is_some());
             if told || shaped {
                 let option = if told { "told_rate" } else { "shaper" };
@@ -287,5 +311,5 @@ impl Spec {
 /// Bytes.
 const ETHERNET_HEADER: u8 = 14;
 
-/// The filter's name in the library.
-const POLICER: &str = "policer";
+/// The option that a policer's burst comes from.
+const POLICER_BURST: &str = "policer-burst";

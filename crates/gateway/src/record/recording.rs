@@ -12,6 +12,7 @@ use scenario::varies::Probability;
 use serde_json::Value;
 
 use super::format::{Version, broken, read_json, read_varint};
+use crate::direction::DIRECTIONS;
 use crate::link::{Bucket, Classes, Spec};
 use crate::options::MEAN_PACKETS;
 
@@ -56,7 +57,7 @@ impl<R: BufRead> Recording<R> {
         let known = Version::ALL.into_iter().find(|v| v.magic() == magic);
         let version = known.ok_or_else(|| broken("this recording is of another version"))?;
         let head = read_json(&mut input).map_err(short)?;
-        let specs = links(&head).ok_or_else(|| broken("no links in its head"))?;
+        let specs = links(&head).map_err(|why| broken(&why))?;
         Ok(Self { specs, input, version, now: 0, ended: false })
     }
 
@@ -112,13 +113,21 @@ impl<R: BufRead> Recording<R> {
 const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
 
 /// The links from what [`super::described`] made of them.
-pub(crate) fn links(head: &Value) -> Option<[Spec; 2]> {
-    let link = |i: usize| spec(&head["queues"][i], i == 1);
-    Some([link(0)?, link(1)?])
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn links(head: &Value) -> Result<[Spec; 2], String> {
+    let link = |i: usize| -> Result<Spec, String> {
+        let value = &head["queues"][i];
+        let classes = classes(&value["tree"], i == 1)?;
+        let spec = spec(value).ok_or("no links in its head")?;
+        Ok(Spec { classes, ..spec })
+    };
+    Ok([link(0)?, link(1)?])
 }
 
-/// A link's settings from what `setting` made of them.
-fn spec(value: &Value, down: bool) -> Option<Spec> {
+/// A link's settings, without classes, from what `setting` made of them.
+fn spec(value: &Value) -> Option<Spec> {
     let text = |key: &str| value[key].as_str();
     let params = value["params"].as_object()?.iter();
     Some(Spec {
@@ -157,17 +166,19 @@ fn spec(value: &Value, down: bool) -> Option<Spec> {
         policer: bucket(&value["policer"])?,
         shaper: bucket(&value["shaper"])?,
         peak: bucket(&value["shaper_peak"])?,
-        classes: classes(&value["tree"], down)?,
+        classes: None,
     })
 }
 
 /// A tree of classes, if there is one.
-fn classes(value: &Value, down: bool) -> Option<Option<Arc<Classes>>> {
+fn classes(value: &Value, down: bool) -> Result<Option<Arc<Classes>>, String> {
     if value.is_null() {
-        return Some(None);
+        return Ok(None);
     }
-    let tree = TreeSpec::from_toml(value.as_str()?, "").ok()?;
-    Some(Some(Arc::new(Classes { tree, down })))
+    let name = format!("the classes of the way {} in its head", DIRECTIONS[usize::from(down)]);
+    let text = value.as_str().ok_or_else(|| format!("{name}: no text"))?;
+    let tree = TreeSpec::from_toml(text, &name).map_err(|e| e.to_string())?;
+    Ok(Some(Arc::new(Classes { tree, down })))
 }
 
 /// A policer, a shaper or its peak, if there is one.

@@ -132,6 +132,20 @@ fn a_replay_has_the_classes() {
 }
 
 #[test]
+fn what_is_wrong_with_recorded_classes_is_told() {
+    let why = |tree: Value| {
+        let mut head = super::described(&specs("red"));
+        head["queues"][1]["tree"] = tree;
+        super::recording::links(&head).unwrap_err()
+    };
+    let told = why("default = \"a\"\n[[class]]\nname = \"a\"\nrate = \"1mbut\"\n".into());
+    for part in ["the classes of the way down in its head", "class[0].rate = \"1mbut\""] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert_eq!(why(3.into()), "the classes of the way down in its head: no text");
+}
+
+#[test]
 fn a_replay_filters_the_same_acknowledgements() {
     let mut specs = specs("cake");
     // Long queues, which lose nothing else.

@@ -33,6 +33,11 @@ impl Doors {
         if let Some(warning) = ceiling.and_then(|ceiling| selftest::warning(specs, ceiling)) {
             say(warning);
         }
+        let classes = specs.iter().filter_map(|spec| spec.classes.as_ref());
+        let mut warnings: Vec<_> = classes.filter_map(|classes| classes.overbooked()).collect();
+        // Both ways may have one file.
+        warnings.dedup();
+        warnings.into_iter().for_each(say);
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
             say(format!("metrics: {}", metrics.url()));

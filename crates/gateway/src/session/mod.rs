@@ -1,10 +1,12 @@
 //! From the first packet to the last: forwarding, the log, the recording, the summaries.
 
 mod alarm;
+mod begin;
 mod confine;
 mod doors;
 mod eras;
 mod forwarding;
+mod gathering;
 mod handover;
 mod selftest;
 
@@ -20,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, time_of_day};
 use crate::control::place::Entry;
-use crate::control::{self, Asked, Renewal, Request};
+use crate::control::{self, Asked, Renewal, Request, Told};
 use crate::direction::DIRECTIONS;
 use crate::io::forward::{Forwarder, Pause};
 use crate::io::port::{Port, Ports};
@@ -36,10 +38,12 @@ use crate::service::Service;
 use crate::trouble::{self, Trouble, say};
 use crate::upgrade::{self, Predecessor};
 use alarm::Alarm;
+use begin::links;
 use confine::confine;
 pub use doors::Doors;
 use eras::Eras;
 pub use forwarding::Forwarding;
+use gathering::Gathering;
 use handover::Handover;
 
 /// Processes that belong to a gateway.
@@ -74,6 +78,7 @@ pub struct Session {
     look: u64,
     /// Requests that arrive while it runs.
     inbox: Option<Receiver<Asked>>,
+    gathering: Gathering,
     /// The name of the control socket, which goes with it.
     entry: Option<Entry>,
     capture: Option<Capture>,
@@ -150,6 +155,7 @@ impl Session {
             next: began.saturating_add(how.interval),
             look: began + LOOK,
             inbox: None,
+            gathering: Gathering::default(),
             entry: None,
             capture,
             head: head.clone(),
@@ -259,30 +265,35 @@ impl Session {
                     Ok(self.state([report::TOP, most], false))
                 }
                 Request::Watch {} => Ok(self.state([FLOWS_ON_PAGE, 0], true)),
-                Request::Renew(renewal) => self.renew(renewal).map(Value::from),
+                Request::Renew(renewal) => self.renew(renewal).map(|done| Value::from(done).into()),
                 Request::Note(event) => {
                     let mut line = (**event).clone();
                     line["time_s"] = json!(self.forwarder.now() as f64 / 1e9);
                     self.line(&line);
-                    Ok(Value::Null)
+                    Ok(Told::default())
                 }
-                Request::Upgrade {} => self.upgrade(),
-                Request::Handover(step) => Ok(self.step(step)?),
+                Request::Upgrade {} => self.upgrade().map(Told::from),
+                Request::Handover(step) => Ok(self.step(step)?.into()),
                 Request::Set(change) => {
                     self.change(change).map(|()| self.state([report::TOP; 2], false))
                 }
                 // The thread at the socket answers this one.
                 Request::Join { .. } => Err(Trouble::new("this is not for the link", "")),
             };
-            // The caller may be gone.
-            _ = asked.answer.send(answer);
+            match answer {
+                Ok(told) if told.classes.iter().any(Option::is_some) => {
+                    self.gathering.answer(asked.answer, told);
+                }
+                // The caller may be gone.
+                answer => _ = asked.answer.send(answer),
+            }
         }
         Ok(())
     }
 
-    /// All that is known now, as JSON, with the `top` flows and classes, and if that is wanted with the whole
-    /// distribution of delays.
-    fn state(&mut self, top: [usize; 2], delays: bool) -> Value {
+    /// All that is known now, with so many of the flows and classes that send most, and if that is wanted with the
+    /// whole distribution of delays.
+    fn state(&mut self, [top, classes]: [usize; 2], delays: bool) -> Told {
         let now = self.now();
         self.forwarder.deliver(now);
         let overrun = self.overrun();
@@ -297,11 +308,13 @@ impl Session {
                 state
             })
             .collect();
-        json!({
+        let value = json!({
             "time_s": now as f64 / 1e9, "queues": queues, "lost_records": self.lost(),
             "ceiling_pps": self.ceiling.map(f64::round), "pid": std::process::id(),
             "version": env!("BLUEWATER_VERSION"), "handover": self.handover(),
-        })
+        });
+        let counts = |link: &Link| link.no_classes_yet().filter(|_| classes > 0);
+        Told { value, classes: self.forwarder.links.each_ref().map(counts), most: classes }
     }
 
     /// Records that are lost of each file so far.
@@ -400,9 +413,13 @@ impl Session {
     /// When an interface is gone.
     pub fn forward(&mut self, until: u64, waker: &UnixStream) -> Result<Pause, Trouble> {
         loop {
+            let until_counts = match self.gathering.go_on(&self.forwarder.links) {
+                true => 0,
+                false => u64::MAX,
+            };
             let pause = self
                 .forwarder
-                .run(until.min(self.next).min(self.look), waker.as_fd())
+                .run(until.min(self.next).min(self.look).min(until_counts), waker.as_fd())
                 .map_err(|e| Trouble::system("forwarding", e))?;
             let now = self.forwarder.now();
             if now >= self.look {
@@ -559,22 +576,6 @@ fn dated(line: &Value, now: u64) -> String {
     let mut line = line.clone();
     line["at"] = time_of_day(now).into();
     format!("{line}\n")
-}
-
-/// The links between `ports`; if that is wanted, with packets `held` back from that time on.
-///
-/// # Errors
-/// When there can be no such links.
-fn links(specs: &[Spec; 2], ports: &Ports, held: Option<u64>) -> Result<[Link; 2], Trouble> {
-    let link = |i: usize| {
-        let (spec, layer, longest) = (&specs[i], ports.ends[i].layer(), ports.longest);
-        let link = match held {
-            Some(now) => Link::held(spec, layer, longest, now),
-            None => Link::new(spec, layer, longest),
-        };
-        link.map_err(|e| explain(spec, e))
-    };
-    Ok([link(0)?, link(1)?])
 }
 
 /// Bytes that may wait to be written.

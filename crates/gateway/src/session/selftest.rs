@@ -2,6 +2,7 @@
 
 use aqm::{Limit, Rate};
 
+use super::begin::patiently;
 use crate::clock::Clock;
 use crate::frame::Layer;
 use crate::io::port::Port;
@@ -17,7 +18,7 @@ const SHARE: f64 = 0.7;
 /// About how many packets of typical length this machine can forward a second now; nothing if it cannot be
 /// tried.
 pub fn ceiling(specs: &[Spec; 2]) -> Option<f64> {
-    capacity(&specs[0])
+    patiently(specs, "trying the speed", || capacity(&specs[0]))
 }
 
 /// What to warn of: rates at which both ways together take more packets of typical length than the

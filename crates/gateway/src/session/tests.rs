@@ -77,7 +77,8 @@ impl Bench {
         };
         let answered: Vec<_> = requests.into_iter().map(ask).collect();
         self.session.answer().unwrap();
-        answered.iter().map(|answered| answered.try_recv().unwrap()).collect()
+        while self.session.gathering.go_on(&self.session.forwarder.links) {}
+        answered.iter().map(|answered| answered.try_recv().unwrap().map(Told::written)).collect()
     }
 
     fn set(&mut self, change: &str) -> Result<Value, Trouble> {
@@ -230,6 +231,38 @@ fn every_question_that_waits_is_answered() {
     bench.session.inbox = Some(inbox);
     bench.session.answer().unwrap();
     assert!(answered.try_recv().is_err());
+}
+
+/// The forwarding thread copies counts of classes, a few at a time; the thread that asks writes them.
+#[test]
+fn counts_of_classes_are_written_by_who_asks() {
+    let leaf = |n| format!("[[class]]\nname = \"c{n}\"\nparent = \"a\"\nrate = \"8mbit\"\n");
+    let leaves: String = (0..300).map(leaf).collect();
+    let tree = format!("default = \"c0\"\n[[class]]\nname = \"a\"\nrate = \"80mbit\"\n{leaves}");
+    let tree = scenario::tree::TreeSpec::from_toml(&tree, "x").unwrap();
+    let classes = Some(std::sync::Arc::new(crate::link::Classes { tree, down: false }));
+    let up = Spec { classes, ..spec("droptail") };
+    let mut bench = Bench::new(&[up, spec("droptail")], &quiet(), Layer::Ip).unwrap();
+    bench.carry(&[100, 200]);
+    for (classes, expected) in [(false, 10), (true, 301)] {
+        let (send, inbox) = channel();
+        let (asked, answered) = Asked::new(Request::Show { classes });
+        send.send(asked).unwrap();
+        bench.session.inbox = Some(inbox);
+        bench.session.answer().unwrap();
+        // 128, 128 and 45 of 301 classes, between packets.
+        for _ in 0..3 {
+            assert!(answered.try_recv().is_err());
+            bench.session.forward(0, &bench.waker).unwrap();
+        }
+        let told = answered.try_recv().unwrap().unwrap();
+        assert!(told.value["queues"][0].get("classes").is_none());
+        let written = told.written();
+        let counts = &written["queues"][0]["classes"]["departures"];
+        assert_eq!(counts.as_object().unwrap().len(), expected);
+        assert_eq!((&counts["a"], &counts["c0"]), (&2.into(), &2.into()));
+        assert!(written["queues"][1].get("classes").is_none());
+    }
 }
 
 /// `increment` is a parameter of BLUE alone: the way up is not changed either.

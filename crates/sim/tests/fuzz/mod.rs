@@ -182,6 +182,7 @@ fn queue(d: &mut Draw<'_>, link: &str, line: &mut impl FnMut(String)) -> &'stati
             Kind::Number => d.pick(&["0.5", "0", "1", "1e-9", "2"]),
             Kind::Integer => d.pick(&["1", "0", "50", "4294967295"]),
             Kind::Flag => d.pick(&["true", "false"]),
+            Kind::DsField => d.pick(&["0x1/0x3", "0xb8/0xfc", "1/2", "none"]),
             Kind::Choice(words) => d.pick(words),
         };
         if !seen.contains(&p.name) {

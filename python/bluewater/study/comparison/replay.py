@@ -143,11 +143,15 @@ _FLOWS_ALONE = {"diffserv": ("besteffort",), "isolation": ("flowblind", "flows")
 def _check_labels(queue: Mapping[str, Any], recording: Path) -> None:
     """Refuses a discipline that uses information which the replay lacks."""
     given = queue.get("params", {})
-    labels = {each["name"]: each["labels"] for each in _core.catalog()["aqms"]}
-    spared = queue["aqm"] == "cake" and all(
-        given.get(name) in allowed for name, allowed in _FLOWS_ALONE.items()
+    about = {each["name"]: each for each in _core.catalog()["aqms"]}.get(queue["aqm"], {})
+    needed = about.get("labels_with")
+    spared = (
+        given.get(needed, "none") == "none"
+        if needed
+        else queue["aqm"] == "cake"
+        and all(given.get(name) in allowed for name, allowed in _FLOWS_ALONE.items())
     )
-    if labels.get(queue["aqm"]) and not spared:
+    if about.get("labels") and not spared:
         settings = " ".join(
             f"--set queue.0.params.{name}={each[-1]}" for name, each in _FLOWS_ALONE.items()
         )

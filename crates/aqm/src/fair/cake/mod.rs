@@ -106,7 +106,7 @@ pub const ABOUT: About = About {
         ("interplanetary", &[("rtt", "1000s")]),
         ("datacentre", &[("rtt", "100us")]),
     ],
-    labels: Labels { codepoints: true, hosts: true },
+    labels: Labels { codepoints: true, hosts: true, ..Labels::NONE },
     live: &["rtt", "target"],
     ..About::NEW
 };

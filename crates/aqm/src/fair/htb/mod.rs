@@ -18,6 +18,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::context::{Backlog, Cx, Env, State, Tally};
 use crate::framing::Framing;
@@ -92,6 +93,16 @@ impl ClassCount {
     }
 }
 
+/// Adds what the leaves of a whole tree did to the classes above them; `parent` is the class above one.
+pub fn add_up(counts: &mut [ClassCount], parent: impl Fn(usize) -> Option<usize>) {
+    for class in (0..counts.len()).rev() {
+        if let Some(parent) = parent(class) {
+            counts[parent].counters = counts[parent].counters + counts[class].counters;
+            counts[parent].backlog = counts[parent].backlog + counts[class].backlog;
+        }
+    }
+}
+
 /// A leaf: which class it is, and its queue.
 #[derive(Clone, Debug)]
 struct Leaf<Q> {
@@ -163,9 +174,9 @@ impl<Q> Htb<Q> {
             Sorting::Rules(all) => Some(Rules::new(all.iter().map(of).collect::<Result<_, _>>()?)),
             Sorting::Keys => None,
         };
-        let deep = TreeError { class: 0, key: "parent", allowed: "eight levels at most" };
+        let deep = |class| TreeError { class, key: "parent", allowed: "eight levels at most" };
         Ok(Self {
-            tree: Tree::new(classes, env.now).ok_or_else(|| wrong(deep))?,
+            tree: Tree::new(classes, env.now).map_err(|class| wrong(deep(class)))?,
             leaves: leaves.into(),
             leaf_of: leaf_of.into(),
             rules,
@@ -184,6 +195,23 @@ impl<Q> Htb<Q> {
     {
         self.set_timer();
         self
+    }
+
+    /// Other rates, ceils, bursts and quanta from `env.now` on, of classes that are the same otherwise. Packets
+    /// stay, and queues learn their new rates.
+    pub fn retune<P: Copy>(&mut self, classes: &[Class], env: &Env)
+    where
+        Q: Qdisc<P>,
+    {
+        for leaf in &mut self.leaves {
+            let ceil = classes[leaf.class].ceil;
+            if !self.tree.has_ceil(leaf.class, ceil) {
+                leaf.queue.rate_changed(&Env { rate: ceil.min(env.rate), ..*env });
+            }
+        }
+        for (number, class) in classes.iter().enumerate() {
+            self.tree.change(number, class, env.now);
+        }
     }
 
     fn set_timer<P: Copy>(&mut self)
@@ -240,19 +268,25 @@ impl<Q> Htb<Q> {
     where
         Q: Qdisc<P>,
     {
-        let mut all = vec![ClassCount::default(); self.leaf_of.len()];
-        for leaf in &self.leaves {
-            all[leaf.class].counters = *leaf.queue.counters();
-            all[leaf.class].backlog = leaf.queue.backlog();
-        }
-        for class in (0..all.len()).rev() {
-            all[class].borrowed = self.tree.borrowed(class);
-            if let Some(parent) = self.tree.parent(class) {
-                all[parent].counters = all[parent].counters + all[class].counters;
-                all[parent].backlog = all[parent].backlog + all[class].backlog;
-            }
-        }
+        let mut all: Vec<_> = self.own_counts(0..self.leaf_of.len()).collect();
+        add_up(&mut all, |class| self.tree.parent(class));
         all
+    }
+
+    /// What some of the classes did so far, without the classes below them: then [`add_up`].
+    pub fn own_counts<P: Copy>(&self, classes: Range<usize>) -> impl Iterator<Item = ClassCount>
+    where
+        Q: Qdisc<P>,
+    {
+        classes.map(|class| {
+            let borrowed = self.tree.borrowed(class);
+            match self.leaves.get(self.leaf_of[class] as usize) {
+                None => ClassCount { borrowed, ..ClassCount::default() },
+                Some(Leaf { queue, .. }) => {
+                    ClassCount { counters: *queue.counters(), backlog: queue.backlog(), borrowed }
+                }
+            }
+        })
     }
 
     /// Does something with the queue of a leaf that may change what waits there; says what waits then.

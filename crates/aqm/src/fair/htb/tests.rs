@@ -59,9 +59,9 @@ impl Bench {
     }
 
     fn run(&mut self, offers: &[Offers], seconds: f64) {
-        let end = (seconds * 1e9) as u64;
-        let mut next: Vec<Option<u64>> = vec![Some(0); offers.len()];
-        let (mut free, mut held) = (0, false);
+        let end = self.now + (seconds * 1e9) as u64;
+        let mut next: Vec<Option<u64>> = vec![Some(self.now); offers.len()];
+        let (mut free, mut held) = (self.now, false);
         loop {
             let (leaf, coming) = (0..offers.len())
                 .filter_map(|leaf| next[leaf].map(|at| (leaf, at)))
@@ -338,6 +338,23 @@ fn every_packet_is_accounted_for() {
     }
 }
 
+/// A packet takes 1 ms, then 4 ms, then 1 s; then 1 ms at once, though the class waited for its packet's second.
+/// Of the last rate there are bursts of 1600 bytes at each change at most.
+#[test]
+fn other_rates_hold_at_once_and_packets_stay() {
+    let tree = |rate| [Class::new(None, mbit(100.0)), Class::new(Some(0), mbit(rate))];
+    let mut bench = Bench::new(&tree(8.0));
+    for (rate, expected) in [(8.0, 1000), (2.0, 250), (0.008, 1), (8.0, 1000)] {
+        let env = Env { now: Instant::from_nanos(bench.now), rate: mbit(1000.0), ..env(100) };
+        let (left, waits) = (bench.left[0].len(), bench.q.backlog().packets);
+        bench.q.retune(&tree(rate), &env);
+        assert_eq!(bench.q.backlog().packets, waits);
+        bench.run(&[Offers::All], 1.0);
+        let left = bench.left[0].len() - left;
+        assert!(left.abs_diff(expected) <= 2, "{rate}: {left}");
+    }
+}
+
 #[test]
 fn classes_have_to_make_a_tree() {
     let root = Class::new(None, mbit(10.0));
@@ -354,7 +371,8 @@ fn classes_have_to_make_a_tree() {
         assert_eq!((error.class, error.key), expected);
     }
     let deep: Vec<_> = (0..9).map(|n: usize| Class::new(n.checked_sub(1), mbit(1.0))).collect();
-    assert_eq!(built(&deep).unwrap_err().key, "parent");
+    let error = built(&deep).unwrap_err();
+    assert_eq!((error.class, error.key), (8, "parent"));
     assert!(built(&deep[..8]).is_ok());
 }
 

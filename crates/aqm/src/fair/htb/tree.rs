@@ -23,6 +23,7 @@ use super::Class;
 use crate::context::Tally;
 use crate::fair::links::{Chain, Links};
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 /// Priorities, and the most levels of classes.
 pub(super) const PRIOS: usize = 8;
@@ -44,10 +45,17 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(bits_per_second: u64, bytes: u64) -> Self {
-        let per_byte = 8e9 / bits_per_second as f64;
-        let most = (bytes as f64 * per_byte) as i64;
+    fn new(rate: Rate, bytes: u32) -> Self {
+        let per_byte = 8e9 / rate.bits_per_second() as f64;
+        let most = (f64::from(bytes) * per_byte) as i64;
         Self { per_byte, most, tokens: most }
+    }
+
+    /// Has another rate and burst. As many bytes are there or owed as before, no more than the burst.
+    fn change(&mut self, rate: Rate, bytes: u32) {
+        let new = Self::new(rate, bytes);
+        let tokens = (self.tokens as f64 / self.per_byte * new.per_byte) as i64;
+        *self = Self { tokens: tokens.min(new.most), ..new };
     }
 
     #[inline]
@@ -119,16 +127,20 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Classes at rest; parents come before children. `None` if there are more levels than eight.
-    pub(super) fn new(classes: &[Class], now: Instant) -> Option<Self> {
+    /// Classes at rest; parents come before children. The error is the first class below eight levels.
+    pub(super) fn new(classes: &[Class], now: Instant) -> Result<Self, usize> {
+        let mut above = vec![0; classes.len()];
+        for (number, class) in classes.iter().enumerate() {
+            above[number] = class.parent.map_or(0, |parent| above[parent] + 1);
+            if above[number] >= LEVELS {
+                return Err(number);
+            }
+        }
         let mut levels = vec![0u8; classes.len()];
         for (number, class) in classes.iter().enumerate().rev() {
             if let Some(parent) = class.parent {
                 levels[parent] = levels[parent].max(levels[number] + 1);
             }
-        }
-        if levels.iter().any(|level| usize::from(*level) >= LEVELS) {
-            return None;
         }
         let node = |(class, level): (&Class, &u8)| Node {
             parent: class.parent.map_or(NONE, |parent| parent as u32),
@@ -136,8 +148,8 @@ impl Tree {
             mode: Mode::Sends,
             active: 0,
             quantum: class.quantum.into(),
-            rate: Bucket::new(class.rate.bits_per_second(), class.burst.into()),
-            ceil: Bucket::new(class.ceil.bits_per_second(), class.cburst.into()),
+            rate: Bucket::new(class.rate, class.burst),
+            ceil: Bucket::new(class.ceil, class.cburst),
             at: now,
             held: now,
             borrowed: Tally::default(),
@@ -148,7 +160,7 @@ impl Tree {
             let place = Place { left: class.quantum.into(), done: 0 };
             (0..PRIOS).for_each(|prio| places[number * PRIOS + prio] = place);
         }
-        Some(Self {
+        Ok(Self {
             nodes: classes.iter().zip(&levels).map(node).collect(),
             places,
             borrowers: vec![Borrowers { list: Chain::EMPTY, round: 1 }; slots].into(),
@@ -156,6 +168,26 @@ impl Tree {
             busy: [0; LEVELS],
             alarms: Alarms::new(classes.len()),
         })
+    }
+
+    /// A class has another rate, ceil, bursts and quantum from `now` on.
+    pub(super) fn change(&mut self, number: usize, class: &Class, now: Instant) {
+        let node = &mut self.nodes[number];
+        let ns = now.since(node.at).as_nanos();
+        node.at = now;
+        node.rate.fill(ns);
+        node.ceil.fill(ns);
+        node.rate.change(class.rate, class.burst);
+        node.ceil.change(class.ceil, class.cburst);
+        node.quantum = class.quantum.into();
+        if node.active != 0 {
+            self.alarms.set(number, now);
+        }
+    }
+
+    /// Whether this is the most that a class gets.
+    pub(super) fn has_ceil(&self, class: usize, ceil: Rate) -> bool {
+        self.nodes[class].ceil.per_byte == Bucket::new(ceil, 0).per_byte
     }
 
     /// What a class costs in memory, in bytes.
