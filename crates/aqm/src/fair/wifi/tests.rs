@@ -42,8 +42,11 @@ fn arrive<Q: Qdisc<u32>>(wifi: &mut Wifi<Q, u32>, now: u64, peer: u16, number: u
     wifi.enqueue(meta, number, &mut Cx { now: arrived, rng: &mut rng }, &mut ());
 }
 
-/// The next aggregate: its station, its packets with their lengths, and when it ends.
-fn next<Q: Qdisc<u32>>(wifi: &mut Wifi<Q, u32>, now: u64) -> Option<(u16, Vec<(u32, u32)>, u64)> {
+/// Its station, its packets with their lengths, and when it ends.
+type Sent = (u16, Vec<(u32, u32)>, u64);
+
+/// The next aggregate.
+fn next<Q: Qdisc<u32>>(wifi: &mut Wifi<Q, u32>, now: u64) -> Option<Sent> {
     let mut packets = Vec::new();
     loop {
         let mut rng = Rng::new(1, 0);
