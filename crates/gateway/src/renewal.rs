@@ -19,10 +19,11 @@ use std::time::Duration;
 use std::{env, thread};
 
 use nix::poll::{PollFd, PollFlags, poll};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::control::{Asking, Renewal, Request};
+use crate::control::{Asking, Differs, Renewal, Request};
 use crate::guard::{Guard, Guarding, Happened, Identity};
 use crate::link::Spec;
 use crate::messages::{heard, tell};
@@ -147,8 +148,8 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
         let path = said["files"][i].as_str()?;
         Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
     };
-    let is_new = [0, 1].map(|i| said["new"][i].as_bool().unwrap_or_default());
-    Renewal { files: [file(0), file(1)], specs: links(said).ok(), is_new }
+    let new = [0, 1].map(|i| Differs::deserialize(&said["new"][i]).unwrap_or_default());
+    Renewal { files: [file(0), file(1)], specs: links(said).ok(), new }
 }
 
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
@@ -162,9 +163,16 @@ pub(crate) fn renewed(old: &Spec, new: &Spec) -> Option<Spec> {
     (new != *old).then_some(new)
 }
 
-/// Whether a link is to be another one; each reading may draw another seed.
-fn is_other(new: &Spec, old: &Spec) -> bool {
-    *new != Spec { seed: new.seed, ..old.clone() }
+/// What of a link is to be otherwise; each reading may draw another seed.
+fn differs(new: &Spec, old: &Spec) -> Differs {
+    let old = Spec { seed: new.seed, ..old.clone() };
+    if *new == old {
+        Differs::Not
+    } else if *new == (Spec { classes: new.classes.clone(), ..old }) {
+        Differs::Classes
+    } else {
+        Differs::Options
+    }
 }
 
 /// The message that something goes on as it was.
@@ -252,9 +260,8 @@ pub fn keep(
                     notes.push(format!("warning: SIGHUP: {ANOTHER_START}"));
                 }
                 let specs = wanted.specs;
-                let is_new = [0, 1].map(|i| is_other(&specs[i], &read[i]));
                 let mut said = described(&specs);
-                said["new"] = json!(is_new);
+                said["new"] = json!([0, 1].map(|i| differs(&specs[i], &read[i])));
                 read = specs;
                 said
             }

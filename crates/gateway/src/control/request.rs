@@ -73,8 +73,20 @@ pub struct Renewal {
     pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
     /// The links' new specifications, if they could be read.
     pub(crate) specs: Option<[Spec; 2]>,
-    /// Whether they say something else than before.
-    pub(crate) is_new: [bool; 2],
+    /// What of them is otherwise than when they were read before.
+    pub(crate) new: [Differs; 2],
+}
+
+/// How what a link is to be differs from what it was to be before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) enum Differs {
+    /// In nothing.
+    #[default]
+    Not,
+    /// In its classes alone.
+    Classes,
+    /// In something else.
+    Options,
 }
 
 /// A request from JSON.

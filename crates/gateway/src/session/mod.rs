@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, time_of_day};
 use crate::control::place::Entry;
-use crate::control::{self, Asked, Renewal, Request, Told};
+use crate::control::{self, Asked, Differs, Renewal, Request, Told};
 use crate::direction::DIRECTIONS;
 use crate::io::forward::{Forwarder, Pause};
 use crate::io::port::{Port, Ports};
@@ -347,13 +347,25 @@ impl Session {
         }
         if let Some(specs) = &renewal.specs {
             let links = &self.forwarder.links;
-            let new = [0, 1].map(|i| renewed(links[i].spec(), &specs[i]));
+            // Of a link of which only the classes are others, all else stays as it was set meanwhile.
+            let new = [0, 1].map(|i| match renewal.new[i] {
+                Differs::Classes => {
+                    let classes = specs[i].classes.clone();
+                    renewed(links[i].spec(), &Spec { classes, ..links[i].spec().clone() })
+                }
+                Differs::Not | Differs::Options => renewed(links[i].spec(), &specs[i]),
+            });
             let told = |spec: &Spec| format!("{} {} {}", spec.rate, spec.delay, spec.aqm);
             let mut kept = Vec::new();
             for (i, way) in DIRECTIONS.iter().enumerate() {
-                match (&new[i], renewal.is_new[i]) {
-                    (Some(spec), true) => done.push(format!("{way} is {} now", told(spec))),
-                    (Some(_), false) => {
+                match (&new[i], renewal.new[i]) {
+                    (Some(spec), Differs::Options) => {
+                        done.push(format!("{way} is {} now", told(spec)));
+                    }
+                    (Some(_), Differs::Classes) => {
+                        done.push(format!("{way} has the classes of its file now"));
+                    }
+                    (Some(_), Differs::Not) => {
                         kept.push(format!(
                             "{way} stays {}, as `ctl set` made it",
                             told(links[i].spec())
@@ -362,7 +374,7 @@ impl Session {
                     (None, _) => {}
                 }
             }
-            let new = [0, 1].map(|i| new[i].clone().filter(|_| renewal.is_new[i]));
+            let new = [0, 1].map(|i| new[i].clone().filter(|_| renewal.new[i] != Differs::Not));
             done.append(&mut kept);
             if new.iter().any(Option::is_some) {
                 self.become_links(new)?;

@@ -127,7 +127,7 @@ fn what_does_not_go_with_classes_is_refused() {
 }
 
 /// After SIGHUP classes have the rates that their file has by then; another tree takes a new start. A file that
-/// promises more than there is gets a warning at the start.
+/// promises more than there is gets a warning at the start. What was set meanwhile stays.
 #[test]
 fn other_rates_in_the_file_hold_after_sighup() {
     if !interfaces_allowed() {
@@ -137,17 +137,18 @@ fn other_rates_in_the_file_hold_after_sighup() {
     fs::write(&tree, TREE.replace("6mbit", "600kbit").replace("mbit", "00kbit")).unwrap();
     let what = format!(
         "change() {{ sed -i \"$1\" {0}; kill -HUP $run; sleep 0.7; }}
-         change s/300kbit/100kbit/; change s/bela/bea/; {GATEWAY} ctl $run show >&-; kill -INT $run",
+         {GATEWAY} ctl $run set --delay 3ms >&-; change s/300kbit/100kbit/; {GATEWAY} ctl $run show >&2; change s/bela/bea/; {GATEWAY} ctl $run show >&-; kill -INT $run",
         tree.display()
     );
     let output = while_running("packet", &format!("--classes {}", tree.display()), &what);
     let (_, errors) = operator::well(&output);
     for told in [
         "the rates of the classes below line are 1mbit together, and its own is 600kbit",
-        "SIGHUP: up is 1mbit 0s droptail now, down is 1mbit 0s droptail now",
+        "SIGHUP: up has the classes of its file now, down has the classes of its file now",
         "no other queue while the link has classes",
     ] {
         assert!(errors.contains(told), "{told} in {errors}");
     }
+    assert!(errors.rsplit("of its file now").next().unwrap().contains("3ms"), "{errors}");
     _ = fs::remove_file(&tree);
 }

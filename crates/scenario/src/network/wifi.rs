@@ -31,7 +31,8 @@ pub struct WifiSpec {
     /// `[[queue]]`.
     #[serde(default)]
     pub schedule: ScheduleName,
-    /// Of `fifo`: packets that the driver takes out of the queue beside the aggregate, 1 … 4096; 1 if not given.
+    /// Of `fifo`: the most packets that the driver holds beside the next aggregate, 1 … 4096; 1 if not given. It takes
+    /// them out of the queue when an aggregate begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<u32>,
     /// Of `airtime`: what a station may use in its turn, 10us … 100ms; 300us if not given.
@@ -49,7 +50,7 @@ pub struct WifiSpec {
     /// The longest that the bytes of an aggregate take, 10us … 100ms. A packet that takes longer is sent alone.
     #[serde(default = "longest")]
     pub longest: Text<Duration>,
-    /// Stations with a rate of their own.
+    /// Stations with a rate of their own, for 999 hosts at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub station: Vec<StationSpec>,
 }
@@ -83,6 +84,7 @@ fn longest() -> Text<Duration> {
 const QUANTUM: Duration = Duration::from_micros(300);
 /// The lowest rate of 802.11.
 const SLOWEST: Rate = Rate::from_mbit(1);
+/// With the station of all other hosts.
 const MOST_STATIONS: usize = 1000;
 
 impl WifiSpec {
@@ -133,7 +135,7 @@ impl WifiSpec {
             }
         }
         if self.stations(rate).len() > MOST_STATIONS {
-            return refused("station", &format!("{MOST_STATIONS} stations at most"));
+            return refused("station", &format!("{} hosts at most", MOST_STATIONS - 1));
         }
         Ok(())
     }
@@ -227,7 +229,7 @@ peer = 1
             ("\"airtime\"", "\"airtime\", frame = 1", "did you mean `frames`?"),
             ("\"2..9\"", "\"1..9\"", "link[0].wifi.station[1].peer"),
             ("\"2..9\"", "\"2..9000\"", "0 … 8191"),
-            ("\"2..9\"", "\"2..2000\"", "1000 stations at most"),
+            ("\"2..9\"", "\"2..2000\"", "999 hosts at most"),
             ("\"50mbit\"", "\"101mbit\"", "1mbit … 100mbit, the rate of the link"),
             ("\"6mbit\"", "\"900kbit\"", "1mbit … 100mbit, the rate of the link"),
             ("ap->home", "home->ap", "ap->home has wifi and no queue\nhint: [[queue]] with link"),

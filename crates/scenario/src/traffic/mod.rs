@@ -87,8 +87,8 @@ pub struct GroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rekey: Option<Text<Duration>>,
     /// The DSCP of data packets and of their acknowledgements, such as `EF`, `AF41` or `46`. If not
-    /// given: CS0, or for a `trace` that of each flow's first packet. `cake`, `wred` and the classes of
-    /// a tree use it; other queues ignore it.
+    /// given: CS0, or for a `trace` that of each flow's first packet. `cake`, `wred`, the classes of a
+    /// tree, and `ce_threshold_selector` of CoDel and FQ-CoDel use it; other queues ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Text<Codepoint>>,
     /// The number of the sending host, 0 … 8191, by which `cake` shares among hosts, and for the
@@ -96,7 +96,7 @@ pub struct GroupSpec {
     /// for a `trace` a number for each address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
-    /// As `host`, for the receiving host.
+    /// As `host`, for the receiving host. It is also the station that receives over [Wi-Fi](wifi.md).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
     /// How data is carried. A TCP congestion controller of your own is `python:FILE:CLASS`, with the

@@ -24,10 +24,13 @@ fn tables_are_as_declared() {
                 delay = \"5ms\"\njitter = \"1ms\"\n\
                 [[queue]]\nlink = \"a->b\"\naqm = \"red\"\nbuffer = \"50p\"\n\
                 class = [{ name = \"all\", rate = \"9mbit\" }]\n\
+                [[link]]\nfrom = \"a\"\nto = \"c\"\nrate = \"50mbit\"\ndelay = \"0s\"\n\
+                duplex = false\nwifi = {}\n[[queue]]\nlink = \"a->c\"\naqm = \"droptail\"\nbuffer = \"50p\"\n\
+                [[link]]\nfrom = \"c\"\nto = \"a\"\nrate = \"50mbit\"\ndelay = \"0s\"\nduplex = false\n\
                 [[traffic]]\ntransport = \"sack\"\napp = \"finite\"\nsize = \"20kB\"\n\
                 from = [\"a\"]\nto = [\"b\"]\n\
                 [[traffic]]\ntransport = \"cbr\"\nrate = \"64kbit\"\n\
-                from = [\"a\"]\nto = [\"b\"]\n\
+                from = [\"a\"]\nto = [\"c\"]\n\
                 [measure]\ninterval = \"500ms\"\ngroups = true\ndelays = true\ncalls = true\nflows = true\ncontrol = true\n";
     let scenario = crate::capture::scenario(text, "x").unwrap();
     let outcome = Run::new(scenario, text, "x").unwrap().finish();
