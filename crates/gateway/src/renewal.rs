@@ -227,7 +227,10 @@ pub fn keep(
             let same = wanted().and_then(|wanted| {
                 if wanted.rest != first.rest {
                     Err(Trouble::new(ANOTHER_START, upgrade::RESTART))
-                } else if [0, 1].iter().any(|&i| is_other(&wanted.specs[i], &read[i])) {
+                } else if [0, 1]
+                    .iter()
+                    .any(|&i| differs(&wanted.specs[i], &read[i]) != Differs::Not)
+                {
                     Err(Trouble::new(
                         "the file has changed, and the links have not",
                         "SIGHUP first",

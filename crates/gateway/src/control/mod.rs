@@ -43,7 +43,8 @@ pub use client::{ask, upgrade, user};
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
-pub use request::{Differs, Renewal, Request, Step, parse};
+pub(crate) use request::Differs;
+pub use request::{Renewal, Request, Step, parse};
 pub use save::file as saved;
 pub use told::told;
 

@@ -96,7 +96,7 @@ pub struct GroupSpec {
     /// for a `trace` a number for each address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u16>,
-    /// As `host`, for the receiving host. It is also the station that receives over [Wi-Fi](wifi.md).
+    /// As `host`, for the receiving host. It is also the station that receives over `wifi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u16>,
     /// How data is carried. A TCP congestion controller of your own is `python:FILE:CLASS`, with the
