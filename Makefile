@@ -98,7 +98,7 @@ deb: gateway ## Build a Debian package of the gateway, with a unit for systemd, 
 # --- checks
 
 # Pip and compilers beside one another, then what runs.
-test: ## Run the Rust and Python tests; SLOW=yes: those that take long, too
+test: ## Run the Rust and Python tests; SLOW=yes: Python tests that take long, too
 	$(MAKE) --jobs 2 --output-sync $(VENV)/dev.stamp rust-programs
 	$(MAKE) rust-tests
 	$(MAKE) python-tests
@@ -120,7 +120,7 @@ rust-programs:
 
 # Tests with real packets wait most of the time: two of them for each processor.
 rust-tests:
-	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast$(if $(SLOW), -- --include-ignored)
+	RUST_TEST_THREADS=$$((2 * $(PROCESSORS))) $(CARGO) test --workspace --tests --locked --quiet --no-fail-fast
 	$(CARGO) test --workspace --doc --locked --quiet
 
 # With the gateway of the Rust tests: one of a release would be compiled for this alone. Two processes for each
