@@ -2,8 +2,9 @@
 
 Makes recordings of queues with parameters, rates and delays drawn at random, one family after the
 other, identifies each, and adds a row for each to docs/measured/identify.csv. With further
-arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. ``python
-scripts/identify.py SEED,SEED`` counts the rows of seeds.
+arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. With ``foreign``
+behind the seed the queues are of FOREIGN. ``python scripts/identify.py SEED,SEED`` counts the rows
+of seeds.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ LOST, MARKED = {"losses": 0.01}, {"marks": 0.05}
 """Random losses and marks in front of the queue."""
 BESIDE = (*JITTER, *TRAFFIC, *LOST, *MARKED)
 """What disturbs a recording."""
+FOREIGN = ("random-drop", "wred", "pi", "pi2", "rem", "avq", "gsp", "fred", "sred", "red-pd", "csfq",
+           "m-choke", "curvy-red", "bernoulli")  # fmt: skip
+"""Disciplines that are no candidates."""
 MAIN = {
     **dict.fromkeys(("red", "choke"), "min_th"),
     **dict.fromkeys(("codel", "cobalt", "fq-codel"), "interval"),
@@ -156,7 +160,9 @@ COLUMNS = (
 def measure(count: int, seed: int, besides: list[str]) -> None:
     """Measures so many recordings, undisturbed if nothing is named."""
     draw = Draw(seed)
-    families = [each.name for each in FAMILIES]
+    foreign = besides[:1] == ["foreign"]
+    besides = besides[foreign:] or [""]
+    families = list(FOREIGN) if foreign else [each.name for each in FAMILIES]
     draw.shuffle(families)
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:
@@ -209,4 +215,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         counted(sys.argv[1].split(","))
     else:
-        measure(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or [""])
+        measure(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -10,7 +10,16 @@ from conftest import Cli
 
 import bluewater
 from bluewater.errors import InputError
-from bluewater.study.identify import candidates, features, infer, path, probe, recording, virtual
+from bluewater.study.identify import (
+    candidates,
+    cross,
+    features,
+    infer,
+    path,
+    probe,
+    recording,
+    virtual,
+)
 from bluewater.study.identify.candidates import FAMILIES
 from bluewater.study.identify.recording import Recording
 from bluewater.study.scenarios.scenario import Scenario
@@ -311,6 +320,52 @@ def test_a_token_bucket_is_read_off(burst: int) -> None:
     assert basics.rate == pytest.approx(RATE, rel=0.002)
     assert basics.base == pytest.approx(0.03, abs=2e-4)
     family = next(each for each in FAMILIES if each.name == "droptail")
-    queue = observed.queue(family, {"buffer": 80, "unit": "packets"})
-    with infer.simulator(made, observed, 1) as simulated:
-        assert simulated.misfits([queue], 1)[0] < 0.2
+    queue = observed.candidate(family, {"buffer": 80, "unit": "packets"})
+    with infer.simulator(made, observed, 1, 1) as simulated:
+        assert simulated.misfits([queue])[0] < 0.2
+
+
+def behind(sent: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """When packets have left a queue that drops none."""
+    time = size * 8 / RATE
+    left: np.ndarray = np.cumsum(time) + np.maximum.accumulate(sent - np.cumsum(time) + time)
+    return left
+
+
+def test_cross_traffic_is_read_off_gaps() -> None:
+    """Against a queue written down here: its rate, size and course, while packets wait."""
+    random = np.random.default_rng(1)
+    ours, theirs = (np.sort(random.uniform(0, 16, count)) for count in (2200, 1500))
+    at, size = np.r_[ours, theirs], np.r_[np.full(2200, 1400), np.full(1500, 1200)]
+    own, order = np.arange(3700) < 2200, np.argsort(at, kind="stable")
+    left, own = behind(at[order], size[order]), own[order]
+    assert (left - at[order] > 0.1).mean() > 0.8
+    plain = np.zeros(2200, int)
+    made = Recording(at[order][own], plain + 1400, plain, plain, left[own] + 0.05, plain)
+    found = cross.read(made, RATE)
+    assert found is not None
+    assert found.rate == pytest.approx(RATE, rel=1e-6)
+    assert found.size == 1200
+    assert found.share == pytest.approx(1500 * 1200 / (1500 * 1200 + 2200 * 1400), rel=0.05)
+    seconds_ = np.arange(1, 16)
+    for fair, when in ((False, at[order]), (True, left - size[order] * 8 / RATE)):
+        packets = found.packets(fair, apart=True, flows=1, draw=0)
+        most = 1 + 0.1 * fair  # queues per flow are offered a tenth more
+        passed = np.searchsorted(packets.sent, seconds_) / most
+        assert np.abs(passed - np.searchsorted(when[~own], seconds_)).max() <= 5
+
+
+def test_no_cross_traffic_is_seen_where_there_is_none(codel: Recording) -> None:
+    assert cross.read(codel, RATE) is None
+    assert cross.read(jittered(codel, 5e-3, ordered=True), RATE) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("aqm", "flows"), [("droptail", 1), ("fq-codel", 2)])
+def test_a_queue_is_found_beside_tcp(aqm: str, flows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, "droptail", "pie", "fq-codel", "drr")
+    tcp = {"transport": "cubic", "flows": flows, "from": ["A"], "to": ["B"]}
+    found = infer.identify(virtual.probed(scenario(aqm, "80p").with_({"traffic.0": tcp})))
+    assert found.families == (aqm,)
+    assert found.rate == pytest.approx(RATE, rel=1e-4)
+    assert found.cross > 0.1 * flows

@@ -91,6 +91,11 @@ def _show(found: Answer) -> None:
         ("longest time in queue", f"{number(found.longest * 1e3)} ms", "read off"),
         ("delay without queue", f"{number(found.base * 1e3)} ms", "with the clocks' difference"),
         *(
+            [("other traffic", f"{number(100 * found.cross)} %", "of what passes under load")]
+            if found.cross
+            else []
+        ),
+        *(
             (f"marks on {name.upper()}", f"{number(100 * share)} %", "of packets that arrived")
             for name, share in found.marked.items()
         ),
@@ -125,7 +130,7 @@ def _json(found: Answer) -> dict[str, Any]:
     return {
         "families": list(found.families), "known": found.known, "misfit": found.misfit,
         "probabilities": dict(found.probabilities), "rate_bps": found.rate, "base_s": found.base,
-        "longest_s": found.longest, "marked": found.marked,
+        "longest_s": found.longest, "cross": found.cross, "marked": found.marked,
         "queue": {"aqm": found.queue.aqm, "buffer": found.queue.buffer,
                   "params": dict(found.queue.params)},
         "parameters": [vars(each) for each in found.parameters],

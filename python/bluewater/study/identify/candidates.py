@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bluewater.study.identify.path import Queue
@@ -64,6 +64,16 @@ class Family:
     fair: bool = False
     ecn: bool = True
     early: bool = True
+
+    @property
+    def apart(self) -> bool:
+        """Whether it treats flows of one codepoint differently."""
+        return self.fair or self.name in ("choke", "sfb")
+
+    def beside_others(self) -> Family:
+        """The same with cross traffic, whose flows may be so many."""
+        others = {"others": (1, 2, 4)} if self.apart else {}
+        return replace(self, choices={**self.choices, **others})
 
 
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}

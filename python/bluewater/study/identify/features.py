@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bluewater.errors import InputError
+from bluewater.study.identify import cross
 from bluewater.study.identify.path import line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from bluewater.study.identify.cross import Cross
     from bluewater.study.identify.path import Seen
     from bluewater.study.identify.recording import Recording
 
@@ -36,25 +38,31 @@ class Basics:
         burst: Bytes that it lets pass at once, as a token bucket does; 0 if each packet takes its
             time on a link.
         waited: Time of each packet in the queue, s; NaN if it is lost.
-        jitter: What the path adds.
+        cross: What else passes, if anything.
+        jitter: What the path adds; none if something else passes, because nothing tells them apart.
     """
 
     base: float
     rate: float
     burst: int
     waited: NDArray[Any]
+    cross: Cross | None
     jitter: Jitter
 
 
 def basics(recording: Recording) -> Basics:
-    """Rate, token bucket, base delay and jitter of a recording."""
+    """Rate, token bucket, base delay, cross traffic and jitter of a recording."""
     rate = throughput(recording)
-    if varies := jitter(recording, rate):
-        rate = throughput(recording, _LONG)
-    burst = bucket(recording, rate, varies.usual)
+    usual = 0.0
+    if beside := cross.read(recording, rate):
+        rate = beside.rate
+    elif varies := jitter(recording, rate):
+        rate, usual = throughput(recording, _LONG), varies.usual
+    burst = bucket(recording, rate, usual)
     waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
     base = float(np.nanmin(waited))
-    return Basics(base, rate, burst, waited - base, jitter(recording, line(rate, burst)))
+    late = NO_JITTER if beside else jitter(recording, line(rate, burst))
+    return Basics(base, rate, burst, waited - base, beside, late)
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,7 @@ class Jitter:
         return replace(seen, waited=arrived - left)
 
 
+NO_JITTER = Jitter(np.zeros(0), ordered=True)
 _NEARLY = 0.95
 _IDLE_PACKETS = 15
 """Fewer packets that find the path idle tell no jitter."""
@@ -102,7 +111,7 @@ def jitter(recording: Recording, rate: float) -> Jitter:
     delay = (recording.arrived - recording.sent - recording.size * 8 / rate)[idle]
     little = max(_LITTLE_S, _LITTLE * recording.size.max() * 8 / rate)
     if delay.size < _IDLE_PACKETS or np.quantile(delay, _NEARLY) - delay.min() < little:
-        return Jitter(np.zeros(0), True)
+        return NO_JITTER
     there = ~recording.lost
     flow, arrived = recording.flow[there], recording.arrived[there]
     order = np.argsort(flow, kind="stable")
@@ -183,9 +192,9 @@ def elsewhere(recording: Recording, basics: Basics) -> Elsewhere:
     first = waited[(_rests(recording) > _IDLE_S) & ~recording.lost]
     if not first.size:
         return Elsewhere(0, 0, 0.0, 0.0)
-    jitter = max(
-        float(np.quantile(first, _MOSTLY)), _SHORT * recording.size.max() * 8 / basics.rate
-    )
+    jitter = _SHORT * recording.size.max() * 8 / basics.rate
+    if basics.cross is None:
+        jitter = max(float(np.quantile(first, _MOSTLY)), jitter)
     lost = 0
     for flow in np.unique(recording.flow[recording.lost]):
         own = np.flatnonzero(recording.flow == flow)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bluewater.study.identify.candidates import Point
+    from bluewater.study.identify.cross import Cross
     from bluewater.study.identify.recording import Recording
 
 _PACKETS = 9_000
@@ -64,8 +65,9 @@ _BEHIND = 5.0
 """Families whose misfit and error are so much larger than the least are given up."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
-_EXPLAINED = 0.5
-"""The largest misfit of a queue that explains a recording."""
+_EXPLAINED, _EXPLAINED_BESIDE = 0.5, 1.0
+"""The largest misfit of a queue that explains a recording, without and with cross traffic, which is
+known only in part."""
 SURE = 0.95
 """Probability from which on a family counts as certain."""
 
@@ -90,6 +92,21 @@ class _Tried:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A queue to simulate.
+
+    Attributes:
+        queue: The queue.
+        family: Its family.
+        others: Flows of cross traffic.
+    """
+
+    queue: Queue
+    family: Family
+    others: int
+
+
+@dataclass(frozen=True)
 class Observed:
     """A recording as it is compared.
 
@@ -102,6 +119,7 @@ class Observed:
         unit: A short waiting time, s.
         ecn: Whether packets were marked.
         elsewhere: What happened to packets that found no queue.
+        cross: What else passes.
         jitter: What the path adds to delays.
         end: When the last packet was sent, s.
         flows: Number of flows.
@@ -115,14 +133,15 @@ class Observed:
     unit: float
     ecn: bool
     elsewhere: features.Elsewhere
+    cross: Cross | None
     jitter: features.Jitter
     end: float
     flows: int
 
-    def queue(self, family: Family, point: Point) -> Queue:
+    def candidate(self, family: Family, point: Point) -> Candidate:
         """The queue of a point, on this path."""
         made = candidates.queue(family, point, self.rate, self.room, self.ecn)
-        return replace(made, burst=self.burst)
+        return Candidate(replace(made, burst=self.burst), family, point.get("others", 1))
 
 
 def observe(recording: Recording) -> tuple[Observed, features.Basics]:
@@ -153,75 +172,98 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
     return Observed(
         features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
         bool(recording.marked.any()), features.elsewhere(recording, basics),
-        basics.jitter,
+        basics.cross, basics.jitter,
         float(recording.sent[-1]), int(recording.flow.max()) + 1,
     ), basics  # fmt: skip
 
 
-def _statistics(observed: Observed, file: Path, made: tuple[Queue, int]) -> Any:
+def _statistics(observed: Observed, folder: Path, seed: int, made: tuple[Candidate, int]) -> Any:
     """The statistics of a candidate, by itself and with what may happen elsewhere on the path.
 
     None if its parameters do not fit together.
     """
-    queue, seed = made
-    text = path.scenario(queue, file, observed.end, seed)
-    jitter = observed.jitter
+    candidate, draw = made
+    queue, jitter = candidate.queue, observed.jitter
+    beside = _beside(observed.cross, folder, candidate, draw) if observed.cross else None
+    text = path.scenario(queue, folder / _SENT, observed.end, seed + draw, beside)
     try:
         seen = path.run(text, observed.flows, 1 if jitter else observed.every)
     except ScenarioError:
         return None
     if jitter:
         seen = jitter.added(seen, path.line(queue.rate, queue.burst)).every(observed.every)
+    if observed.cross:  # whether any packet found no queue is not known
+        seen = replace(seen, waited=seen.waited - np.nanmin(seen.waited))
     both = [seen, observed.elsewhere.added(seen)] if observed.elsewhere else [seen]
     return np.array([features.statistics(each, observed.unit) for each in both])
+
+
+def _beside(cross: Cross, folder: Path, made: Candidate, draw: int) -> tuple[Path, float]:
+    """A capture of cross traffic for a candidate, made once for all like it, and its beginning."""
+    family = made.family
+    file = folder / f"{family.fair}-{family.apart}-{made.others}-{draw}.pcapng"
+    packets = cross.packets(family.fair, family.apart, made.others, draw)
+    if not file.exists():
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as other:
+            path.capture(packets, Path(other.name))
+        Path(other.name).replace(file)
+    return file, float(packets.sent[0])
+
+
+_SENT = "sent.pcapng"
 
 
 class Simulator:
     """Makes runs of candidates with the packets of a recording, side by side."""
 
-    def __init__(self, observed: Observed, file: Path, many: Callable[..., Any]) -> None:
-        self.observed, self._file, self._many = observed, file, many
+    def __init__(
+        self, observed: Observed, folder: Path, seed: int, many: Callable[..., Any]
+    ) -> None:
+        self.observed, self.seed, self._many = observed, seed, many
+        self._run = partial(_statistics, observed, folder, seed)
 
-    def misfits(self, queues: Sequence[Queue], seed: int) -> list[float]:
-        """The misfit of each queue; infinite if it cannot be simulated."""
+    def misfits(self, made: Sequence[Candidate]) -> list[float]:
+        """The misfit of each candidate; infinite if it cannot be simulated."""
         return [
             math.inf
-            if made is None
+            if runs is None
             else min(
                 features.misfit(features.deviations(self.observed.statistics, each, 0.0))
-                for each in made
+                for each in runs
             )
-            for made in self.statistics([(queue, seed) for queue in queues])
+            for runs in self.statistics([(each, 0) for each in made])
         ]
 
-    def statistics(self, made: Sequence[tuple[Queue, int]]) -> list[Any]:
-        """The statistics of queues, each with a seed."""
-        return list(self._many(partial(_statistics, self.observed, self._file), made))
+    def statistics(self, made: Sequence[tuple[Candidate, int]]) -> list[Any]:
+        """The statistics of candidates, each with the number of a draw of what is random."""
+        return list(self._many(self._run, made))
 
 
 @contextmanager
-def simulator(recording: Recording, observed: Observed, jobs: int) -> Iterator[Simulator]:
+def simulator(
+    recording: Recording, observed: Observed, seed: int, jobs: int
+) -> Iterator[Simulator]:
     """Makes the capture and the processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "sent.pcapng"
-        path.capture(recording, file)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path.capture(recording, folder / _SENT)
         if jobs == 1:
-            yield Simulator(observed, file, map)
+            yield Simulator(observed, folder, seed, map)
             return
         with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            yield Simulator(observed, file, pool.map)
+            yield Simulator(observed, folder, seed, pool.map)
 
 
-def find(
-    made: Simulator, seed: int, told: Callable[[float, str], object] = lambda *_: None
-) -> list[_Tried]:
+def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None) -> list[_Tried]:
     """Searches every family's parameters, the better ones longer."""
-    observed, draws = made.observed, random.Random(seed)
+    observed, draws = made.observed, random.Random(made.seed)
     tried = [
-        _Tried(each) for each in FAMILIES if each.ecn or observed.elsewhere or not observed.ecn
+        _Tried(each.beside_others() if observed.cross else each)
+        for each in FAMILIES
+        if each.ecn or observed.elsewhere or not observed.ecn
     ]
     for each in tried:
-        _tried(made, each, candidates.starts(each.family, observed.room), seed)
+        _tried(made, each, candidates.starts(each.family, observed.room))
     whole = sum(min(count, len(tried)) * runs for count, runs, _ in _ROUNDS)
     done = 0
     for count, runs, spread in _ROUNDS:
@@ -231,8 +273,8 @@ def find(
             if each.best[0] + _ERROR > _BEHIND * (ranked[0].best[0] + _ERROR):
                 continue
             if count <= _LAST and not each.combed:
-                _comb(made, each, seed)
-            _explore(made, each, runs, spread, draws, seed)
+                _comb(made, each)
+            _explore(made, each, runs, spread, draws)
             told(done / whole, each.family.name)
     return sorted(tried, key=lambda one: one.best[0])
 
@@ -243,7 +285,6 @@ def _explore(
     runs: int,
     spread: float,
     draws: random.Random,
-    seed: int,
     factor: float = 1.0,
 ) -> None:
     """Adds points near the best one, or near those whose misfit is at most so many times larger."""
@@ -253,29 +294,29 @@ def _explore(
             candidates.near(tried.family, draws.choice(parents), spread, made.observed.room, draws)
             for _ in range(_BATCH)
         ]
-        _tried(made, tried, points, seed)
+        _tried(made, tried, points)
 
 
-def _comb(made: Simulator, tried: _Tried, seed: int) -> None:
+def _comb(made: Simulator, tried: _Tried) -> None:
     """Looks at far buffers where no waiting time bounds them, and closely at intervals."""
     tried.combed = True
     if tried.family.fair:
         points = [{**tried.best[1], "buffer": each} for each in _BUFFERS]
-        _tried(made, tried, points, seed)
+        _tried(made, tried, points)
     axes, best = tried.family.axes, tried.best[1]
     if "interval" in axes:
         targets = {axes["target"][0], best["target"]}
         _tried(made, tried, [
             {**best, "target": target, "interval": best["interval"] * each}
             for target in sorted(targets) for each in _COMB
-        ], seed)  # fmt: skip
+        ])  # fmt: skip
 
 
-def _tried(made: Simulator, tried: _Tried, points: Sequence[Point], seed: int) -> list[float]:
+def _tried(made: Simulator, tried: _Tried, points: Sequence[Point]) -> list[float]:
     """The misfits of points of a family, which are added to it."""
     before = [point for _, point in tried.points]
     new = [point for point in points if point not in before]
-    found = made.misfits([made.observed.queue(tried.family, point) for point in new], seed)
+    found = made.misfits([made.observed.candidate(tried.family, point) for point in new])
     tried.points += zip(found, new, strict=True)
     return [next(value for value, other in tried.points if other == point) for point in points]
 
@@ -308,6 +349,7 @@ class Answer:
         rate: Rate of the bottleneck, bit/s.
         base: Delay without queue, s; it contains the difference of the two clocks.
         longest: Longest time in the queue (99.9 %), s.
+        cross: Share of other traffic of what passed while packets waited.
         marked: For each codepoint that was sent ECN-capable, the share that arrived marked.
         queue: The most likely queue, as a scenario writes it.
         parameters: Its parameters.
@@ -320,6 +362,7 @@ class Answer:
     rate: float
     base: float
     longest: float
+    cross: float
     marked: dict[str, float]
     queue: Queue
     parameters: tuple[Parameter, ...]
@@ -352,12 +395,12 @@ def identify(
         told: Called with the fraction done and the candidate at hand.
     """
     observed, basics = observe(recording)
-    with simulator(recording, observed, jobs) as made:
-        tried = find(made, seed, lambda done, name: told(0.85 * done, name))
-        judged = sorted(_judged(made, tried[:_LAST], seed), key=lambda each: each[0])
+    with simulator(recording, observed, seed, jobs) as made:
+        tried = find(made, lambda done, name: told(0.85 * done, name))
+        judged = sorted(_judged(made, tried[:_LAST]), key=lambda each: each[0])
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
-        bounds = _bounds(made, best, seed)
+        bounds = _bounds(made, best)
     weights = [(score / judged[0][0]) ** (-_COUNT / 2) for score, _, _ in judged]
     shares = [each / sum(weights) for each in weights]
     family, point = best.family, best.best[1]
@@ -373,9 +416,11 @@ def identify(
             (each.family.name, share)
             for (_, _, each), share in zip(judged, shares, strict=True)
         ),
-        misfit <= _EXPLAINED, misfit, observed.rate, basics.base,
-        observed.room.size * 8 / observed.rate, _marks(recording),
-        observed.queue(family, point),
+        misfit <= (_EXPLAINED_BESIDE if observed.cross else _EXPLAINED), misfit,
+        observed.rate, basics.base,
+        observed.room.size * 8 / observed.rate,
+        observed.cross.share if observed.cross else 0.0, _marks(recording),
+        observed.candidate(family, point).queue,
         tuple(
             Parameter(name, text(name, point[name]) or "", *(
                 text(name, end) for end in bounds.get(name, (None, None))
@@ -394,19 +439,17 @@ def _remarks(found: features.Elsewhere) -> Iterator[str]:
         )
 
 
-def _bounds(
-    made: Simulator, tried: _Tried, seed: int
-) -> dict[str, tuple[float | None, float | None]]:
+def _bounds(made: Simulator, tried: _Tried) -> dict[str, tuple[float | None, float | None]]:
     """Where the misfit passes that of the 95 % interval.
 
     For each parameter by itself, and wider where others compensate for it in points of the search.
     """
     found = {}
-    _explore(made, tried, *_WIDE, random.Random(seed), seed, _CROSSES)
+    _explore(made, tried, *_WIDE, random.Random(made.seed), _CROSSES)
     for name in ("buffer", *tried.family.axes):
         least, best = tried.best
         points = [{**best, name: best[name] * factor} for factor in _FACTORS]
-        values = _tried(made, tried, points, seed)
+        values = _tried(made, tried, points)
         curve = sorted([(0.0, least), *zip(map(math.log, _FACTORS), values, strict=True)])
         level = (min(least, *values) + _ERROR) * _CROSSES - _ERROR
         ends = [_crossing(curve, level, way) for way in (-1, 1)]
@@ -430,22 +473,20 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
     return None
 
 
-def _judged(
-    made: Simulator, last: Sequence[_Tried], seed: int
-) -> list[tuple[float, float, _Tried]]:
+def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float, _Tried]]:
     """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood.
 
     Families with more parameters pay for each, as in Schwarz's criterion (Schwarz78).
     """
     observed, found = made.observed, []
     for each in last:
-        best, near = each.best[1], random.Random(seed)
+        best, near = each.best[1], random.Random(made.seed)
         points = [
             best | {name: best[name] * math.exp(near.gauss(0, _NEAR)) for name in each.family.axes}
             for _ in range(_SEEDS)
         ]
-        queues = [observed.queue(each.family, point) for point in points]
-        runs = made.statistics([(queue, seed + k) for k, queue in enumerate(queues)])
+        queues = [observed.candidate(each.family, point) for point in points]
+        runs = made.statistics([(queue, draw) for draw, queue in enumerate(queues)])
         kept = [row for row in runs if row is not None]
         if kept:
             score, misfit = min(_score(observed, rows) for rows in np.stack(kept, axis=1))

@@ -67,8 +67,18 @@ def line(rate: float, burst: int) -> float:
     return rate * (_FASTER if burst else 1.0)
 
 
-def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
-    """The scenario of a path whose traffic is a capture."""
+def scenario(
+    queue: Queue, file: Path, end: float, seed: int, beside: tuple[Path, float] | None = None
+) -> str:
+    """The scenario of a path whose traffic is a capture.
+
+    Args:
+        queue: The queue.
+        file: The capture.
+        end: When its last packet is sent, s.
+        seed: Of the queue.
+        beside: A capture of other packets, and when the first of them is sent, s.
+    """
     rate = f"{round(queue.rate)}bit"
     managed: dict[str, Any] = {
         "link": "A->B", "aqm": queue.aqm, "buffer": queue.buffer, "params": dict(queue.params)
@@ -81,12 +91,17 @@ def scenario(queue: Queue, file: Path, end: float, seed: int) -> str:
         "rate": f"{round(line(queue.rate, queue.burst))}bit",
         "delay": "1ms",
     }
+    traffic = [
+        {"transport": "trace", "file": str(name), "start": f"{round(start * 1e9)}ns",
+         "from": ["A"], "to": ["B"]}
+        for name, start in ((file, 0.0), *([beside] if beside else []))
+    ]  # fmt: skip
     table = {
         "duration": f"{round((end + AFTER_S) * 1e9)}ns",
         "seed": seed,
         "link": [link],
         "queue": [managed],
-        "traffic": [{"transport": "trace", "file": str(file), "from": ["A"], "to": ["B"]}],
+        "traffic": traffic,
     }
     return tomli_w.dumps(table)
 
