@@ -48,8 +48,10 @@ LOST, MARKED = {"losses": 0.01}, {"marks": 0.05}
 """Random losses and marks in front of the queue."""
 BESIDE = (*JITTER, *TRAFFIC, *LOST, *MARKED)
 """What disturbs a recording."""
-FOREIGN = ("random-drop", "wred", "pi", "pi2", "rem", "avq", "gsp", "fred", "sred", "red-pd", "csfq",
-           "m-choke", "curvy-red", "bernoulli")  # fmt: skip
+FOREIGN = (
+    *("random-drop", "wred", "pi", "pi2", "rem", "avq", "gsp"),
+    *("fred", "sred", "red-pd", "csfq", "m-choke", "curvy-red", "bernoulli"),
+)
 """Disciplines that are no candidates."""
 MAIN = {
     **dict.fromkeys(("red", "choke"), "min_th"),

@@ -13,7 +13,7 @@ import csv
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,26 @@ GATEWAY = {
     "codel, 50 Mb/s": f"{_CODEL.format('codel')} --rate 50mbit",
 }
 """Options of the gateway, by the discipline."""
+FLOWS = {"1 TCP flow": 1, "2 TCP flows": 2}
+"""How many bulk flows of this kernel's TCP run beside the probe, by the end of the name."""
+BESIDE = [
+    f"{name}, {flows}"
+    for name in ("droptail", "codel", "pie", "dualpi2", "fq-codel", "cake")
+    for flows in FLOWS
+]
+GATEWAY |= {name: GATEWAY[name.partition(",")[0]] for name in BESIDE}
+_SINK = """
+import socket, threading
+def read(link):
+    while link.recv(1 << 16): pass
+server = socket.create_server(("", 5206))
+while True: threading.Thread(target=read, args=server.accept()[:1], daemon=True).start()
+"""
+_SOURCE = """
+import socket, sys
+link = socket.create_connection((sys.argv[1], 5206))
+while True: link.send(bytes(1 << 16))
+"""
 KERNEL = {
     "pfifo": "tbf rate 5mbit burst 5kb limit 1mb / pfifo limit 100",
     "bfifo": "tbf rate 5mbit burst 5kb limit 1mb / bfifo limit 100000",
@@ -93,17 +113,25 @@ def queue(box: str, name: str, gateway: str) -> Iterator[None]:
 def record(name: str, gateway: str, file: Path, duration: str) -> None:
     """Probes a queue."""
     command = [sys.executable, "-m", "bluewater", "probe"]
-    with cables() as (near, box, far), queue(box, name, gateway):
-        time.sleep(1)
-        with inside(far, *command, "--listen", "5205") as listener:
-            time.sleep(4)
-            try:
-                last = ["--duration", duration, "--to", str(file)]
-                with inside(near, *command, FAR, *last) as sender:
-                    if sender.wait():
-                        sys.exit(f"no recording of {name}")
-            finally:
-                listener.terminate()
+    flows = FLOWS.get(name.partition(", ")[2], 0)
+    with cables() as (near, box, far), queue(box, name, gateway), ExitStack() as running:
+
+        def start(host: str, *line: str) -> subprocess.Popen[bytes]:
+            made = running.enter_context(inside(host, *line))
+            running.callback(made.terminate)
+            return made
+
+        start(far, sys.executable, "-c", _SINK)
+        start(far, *command, "--listen", "5205")
+        time.sleep(5)
+        for _ in range(flows):
+            start(near, sys.executable, "-c", _SOURCE, FAR)
+        last = ["--duration", duration, "--to", str(file)]
+        # TCP hides the rate while the probe looks for it.
+        given = ["--rate", RATE] if flows else []
+        with inside(near, *command, FAR, *last, *given) as sender:
+            if sender.wait():
+                sys.exit(f"no recording of {name}")
 
 
 def main() -> None:

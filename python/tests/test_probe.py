@@ -508,9 +508,10 @@ def test_a_queue_between_namespaces_is_found(tmp_path: Path) -> None:
     seen = recording.read(tmp_path / "codel.csv")
     observed, basics = infer.observe(seen)
     assert basics.rate == pytest.approx(5e6 * 1400 / 1414, rel=0.005)
+    assert basics.cross is None
     families = [each for each in candidates.FAMILIES if each.ecn or not observed.ecn]
-    queues = [observed.queue(each, candidates.starts(each, observed.room)[0]) for each in families]
-    with infer.simulator(seen, observed, 2) as made:
-        misfits = made.misfits(queues, 1)
+    starts = [(each, candidates.starts(each, observed.room)[0]) for each in families]
+    with infer.simulator(seen, observed, 1, 2) as made:
+        misfits = made.misfits([observed.candidate(*each) for each in starts])
     best = families[int(np.argmin(misfits))]
     assert best.name == "codel", dict(zip([each.name for each in families], misfits, strict=True))
