@@ -112,11 +112,7 @@ class Episodes:
                 problem = "several disciplines, of which only one can be tuned"
                 raise InputError(problem, key="scenario", value=", ".join(named))
             self._chosen = chosen(tune, named[0])
-            # Where all extremes go together, everything between them does.
-            ends = [*itertools.product(*((each.low, each.high) for each in self._chosen))]
-            tried = [to_text(self._tuned(base, ends))[0] for base in bases]
-            _core.Episodes(tried, 0, self._step, named)
-            self._bases = [self._tuned(base, ends[:1]) for base in bases]
+            self._bases = [self._fitting(base, named) for base in bases]
         self._packets = np.array([_packets(base, agents) for base in self._bases])
         self._sends = np.array([isinstance(agent, str) for agent in agents])
         texts = [to_text(base)[0] for base in self._bases]
@@ -234,6 +230,21 @@ class Episodes:
             return whole.with_(duration=f"{min(len(taken) * self._step, end)}ns")
         except ScenarioError:
             return whole
+
+    def _fitting(self, base: Scenario, named: list[str]) -> Scenario:
+        """The scenario to tune, if all values fit together: where all extremes do, they do."""
+        ends = [*itertools.product(*((each.low, each.high) for each in self._chosen))]
+        try:
+            _core.Episodes([to_text(self._tuned(base, ends))[0]], 0, self._step, named)
+            return self._tuned(base, ends[:1])
+        except ScenarioError as error:
+            _, inside, name = (error.key or "").rpartition(".params.")
+            if not inside:
+                raise
+            raise InputError(
+                error.problem, key=f"tune.{name}", value=error.value, allowed=error.allowed,
+                hint="any values of the ranges may meet, and have to fit together",
+            ) from error  # fmt: skip
 
     def _tuned(self, base: Scenario, taken: Sequence[Iterable[float]]) -> Scenario:
         """The scenario whose first queue has values of the parameters in each step."""
