@@ -241,10 +241,14 @@ class Episodes:
             _, inside, name = (error.key or "").rpartition(".params.")
             if not inside:
                 raise
+            own = name in {each.name for each in self._chosen}
             raise InputError(
-                error.problem, key=f"tune.{name}", value=error.value, allowed=error.allowed,
-                hint="any values of the ranges may meet, and have to fit together",
-            ) from error  # fmt: skip
+                error.problem if own else f"values that do not fit with {name}",
+                key=f"tune.{name}" if own else "tune",
+                value=error.value.strip('"') if own and error.value else None,
+                allowed=error.allowed if own else f"{name}: {error.allowed}",
+                hint="any values of the ranges may meet",
+            ) from error
 
     def _tuned(self, base: Scenario, taken: Sequence[Iterable[float]]) -> Scenario:
         """The scenario whose first queue has values of the parameters in each step."""
