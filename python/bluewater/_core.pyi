@@ -57,6 +57,7 @@ class Prepared:
         flows: Sequence[tuple[int, int]] = ...,
         time: tuple[int, int] = ...,
         every: int = 1,
+        columns: Sequence[str] = ...,
     ) -> dict[str, Any]: ...
 
 def controlled(

@@ -71,8 +71,11 @@ impl Prepared {
     /// Runs it, which can be done once; `progress` is called with the fraction done. `journal` is
     /// called again and again with a queue's name and a table of packets that are through: those of
     /// `flows` (first and last; none: all) that arrive within `time` (ns) and whose number is a
-    /// multiple of `every`.
-    #[pyo3(signature = (progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1))]
+    /// multiple of `every`. The table has these `columns`; with none all.
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    #[pyo3(signature = (
+        progress = None, journal = None, flows = vec![], time = (0, u64::MAX), every = 1, columns = vec![]
+    ))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -81,6 +84,7 @@ impl Prepared {
         flows: Vec<(u32, u32)>,
         time: (u64, u64),
         every: u64,
+        columns: Vec<String>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let built = self.run.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut run = built.ok_or_else(|| PyValueError::new_err("it has been run"))?;
@@ -99,7 +103,7 @@ impl Prepared {
         let tell = |run: &mut Run| match &journal {
             None => Ok(()),
             Some(journal) => run.drain_journal().into_iter().try_for_each(|(queue, rows)| {
-                journal.call1((queue, convert::table(py, &rows)?)).map(drop)
+                journal.call1((queue, convert::table(py, &rows, &columns)?)).map(drop)
             }),
         };
         loop {
