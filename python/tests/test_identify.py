@@ -358,6 +358,11 @@ def test_cross_traffic_is_read_off_gaps() -> None:
 def test_no_cross_traffic_is_seen_where_there_is_none(codel: Recording) -> None:
     assert cross.read(codel, RATE) is None
     assert cross.read(jittered(codel, 5e-3, ordered=True), RATE) is None
+    bunch = np.ceil(codel.arrived / 0.1) * 0.1
+    order = np.argsort(np.where(codel.lost, np.inf, codel.arrived), kind="stable")
+    rank = np.empty(order.size)
+    rank[order] = np.arange(order.size)
+    assert cross.read(replace(codel, arrived=bunch + 1e-5 * (rank % 50)), RATE) is None
 
 
 @pytest.mark.slow

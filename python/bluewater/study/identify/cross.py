@@ -26,6 +26,9 @@ _OFTEN = 0.2
 """Gaps that are at least so often as the commonest ones, and as all, belong to neighbours."""
 _LEAST = 1e-3
 """Cross traffic has at least so much of what passes, relative to the recorded packets."""
+_MOST = 5.0
+"""A rate above so many times the largest throughput is that of bunches, as a radio link or a card
+hands them over, and not that of the bottleneck."""
 _RESIDUE = 0.05
 """A packet that waits for such a share of a full one finds another in transmission."""
 _NEAR = 15
@@ -102,7 +105,7 @@ class Cross:
         return Packets(sent, zeros + self.size, zeros, np.arange(count) % flows)
 
 
-def read(recording: Recording, guess: float) -> Cross | None:
+def read(recording: Recording, throughput: float) -> Cross | None:
     """What passed beside the recorded packets; None if gaps do not show it.
 
     Behind a packet that waits the next one follows after its own time of transmission, and that of
@@ -111,13 +114,13 @@ def read(recording: Recording, guess: float) -> Cross | None:
 
     Args:
         recording: The packets.
-        guess: About the rate, bit/s.
+        throughput: The largest that it had, bit/s.
     """
     there = np.flatnonzero(~recording.lost)
     order = there[np.argsort(recording.arrived[there], kind="stable")]
     arrived, sent, size = (getattr(recording, name)[order] for name in ("arrived", "sent", "size"))
     base = float(np.min(arrived - sent))
-    late = arrived - sent - base > _WAITS * recording.size.max() * 8 / guess
+    late = arrived - sent - base > _WAITS * recording.size.max() * 8 / throughput
     busy = late[1:] & late[:-1] & (sent[1:] + base < arrived[:-1])
     gap, own = np.diff(arrived)[busy], size[1:][busy]
     if np.count_nonzero(gap > 0) < _FEW:
@@ -130,7 +133,7 @@ def read(recording: Recording, guess: float) -> Cross | None:
     rate = float(np.exp(-np.median(alike)))
     between = gap * rate / 8 - own
     share = float(between.sum() / (between.sum() + own.sum()))
-    if pairs[first] < _OFTEN * gap.size or share < _LEAST:
+    if pairs[first] < _OFTEN * gap.size or share < _LEAST or rate > _MOST * throughput:
         return None
     delay = recording.arrived - recording.sent - recording.size * 8 / rate
     left = recording.arrived - np.nanmin(delay)

@@ -53,9 +53,10 @@ _COMB = tuple(1.1**n for n in range(-6, 7))
 the right one, for almost any target."""
 _BUFFERS = tuple(40.0 * 2**n for n in range(10))
 """Buffers, in packets, of queues per flow: one that never fills is like any larger one."""
-_COUNT = 16
-"""How many independent statistics a recording counts for. The statistics are correlated and no
-model is exact, so it is far below their number; measured in docs/identify.md."""
+_COUNT, _COUNT_BESIDE = 16, 8
+"""How many independent statistics a recording counts for, without and with cross traffic. The
+statistics are correlated and no model is exact, so it is far below their number; measured in
+docs/identify.md."""
 _ERROR = 0.1
 """Misfit that the right queue may have as well by chance."""
 _CROSSES = math.exp(2 * 3.84 / _COUNT)
@@ -65,7 +66,7 @@ _BEHIND = 5.0
 """Families whose misfit and error are so much larger than the least are given up."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
-_EXPLAINED, _EXPLAINED_BESIDE = 0.5, 1.0
+_EXPLAINED, _EXPLAINED_BESIDE = 0.5, 1.4
 """The largest misfit of a queue that explains a recording, without and with cross traffic, which is
 known only in part."""
 SURE = 0.95
@@ -401,7 +402,8 @@ def identify(
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
         bounds = _bounds(made, best)
-    weights = [(score / judged[0][0]) ** (-_COUNT / 2) for score, _, _ in judged]
+    count = _COUNT_BESIDE if observed.cross else _COUNT
+    weights = [(score / judged[0][0]) ** (-count / 2) for score, _, _ in judged]
     shares = [each / sum(weights) for each in weights]
     family, point = best.family, best.best[1]
 

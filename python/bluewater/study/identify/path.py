@@ -151,9 +151,7 @@ def run(text: str, flows: int, every: int = 1, queue: str = "A->B") -> Seen:
         for name in _COLUMNS:
             columns[name] += rows[name]
 
-    _core.Prepared(text).run(
-        journal=take, flows=[(0, flows - 1)], every=every, columns=_COLUMNS
-    )
+    _core.Prepared(text).run(journal=take, flows=[(0, flows - 1)], every=every, columns=_COLUMNS)
     sent = np.array(columns["arrived_ns"], np.int64)
     left = np.array([each or 0 for each in columns["left_ns"]], np.int64)
     passed = np.array([each == "sent" for each in columns["fate"]])
