@@ -29,6 +29,8 @@ _LEAST = 1e-3
 _MOST = 5.0
 """A rate above so many times the largest throughput is that of bunches, as a radio link or a card
 hands them over, and not that of the bottleneck."""
+_PACKETS = 1_000_000
+"""More packets of cross traffic are not simulated."""
 _RESIDUE = 0.05
 """A packet that waits for such a share of a full one finds another in transmission."""
 _NEAR = 15
@@ -137,9 +139,10 @@ def read(recording: Recording, throughput: float) -> Cross | None:
         return None
     delay = recording.arrived - recording.sent - recording.size * 8 / rate
     left = recording.arrived - np.nanmin(delay)
-    return Cross(rate, share, _size(between, own), *(
-        _course(recording, rate, left, order, fair) for fair in (False, True)
-    ))  # fmt: skip
+    behind, beside = (_course(recording, rate, left, order, fair) for fair in (False, True))
+    found = Cross(rate, share, _size(between, own), behind, beside)
+    most = _PACKETS * found.size
+    return found if max(behind.passed.sum(), beside.passed.sum()) <= most else None
 
 
 def _size(between: NDArray[Any], own: NDArray[Any]) -> int:
