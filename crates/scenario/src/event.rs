@@ -143,6 +143,9 @@ fn change(
         ("link", "rate") if links[number].wifi.is_some() => {
             Err(refused("the rate of a link without wifi".into()))
         }
+        ("link", "rate") if links[number].docsis.is_some() => {
+            Err(refused("the rate of a link without docsis".into()))
+        }
         ("link", "rate") => {
             let rate = to.parse::<Rate>().ok();
             let rate = rate.filter(|rate| RATES.contains(&rate.bits_per_second()));
