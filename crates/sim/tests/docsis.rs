@@ -53,14 +53,24 @@ fn group(name: &str, keys: &str) -> String {
 const DROPTAIL: &str = "aqm = \"droptail\"\nbuffer = \"200kB\"";
 const FLOOD: &str = "transport = \"cbr\"\npacket = \"1500B\"\nrate = \"60mbit\"";
 
+/// A column of the one-way delays of a group, ms.
+fn one_way(outcome: &Outcome, group: &str, column: &str) -> f64 {
+    let texts = |name: &str| match outcome.delays.column(name) {
+        Some(Column::Text(texts)) => texts.clone(),
+        _ => panic!("no {name}"),
+    };
+    let (groups, kinds) = (texts("group"), texts("kind"));
+    let row = (0..groups.len()).find(|&row| groups[row] == group && kinds[row] == "one-way");
+    outcome.delays.number(column, row.unwrap()).unwrap() * 1000.0
+}
+
 /// The mean and greatest one-way delay of a datagram each 7.3 ms on an idle modem beyond the path's, ms.
 fn idle(docsis: &str) -> [f64; 2] {
     let ping = group("ping", "transport = \"cbr\"\npacket = \"100B\"\nrate = \"109600bit\"");
     let outcome = run(&network(docsis, DROPTAIL, &ping), true, 1);
     ["delay_mean_s", "delay_max_s"].map(|column| {
-        let one_way = outcome.delays.number(column, 0).unwrap();
         // Two wires, the way to the modem at 1 Gb/s, and 118 bytes in the grant at 100 Mb/s.
-        (one_way - 0.0015 - 800e-9 - 9.44e-6) * 1000.0
+        one_way(&outcome, "ping", column) - 1.5 - 800e-6 - 9.44e-3
     })
 }
 
@@ -117,8 +127,11 @@ fn nothing_is_lost_and_nothing_depends_on_how_it_is_simulated() {
             .map(|(folding, threads)| run(&text, folding, threads));
         assert_eq!(whole.decision_hash, plain.decision_hash, "{aqm}");
         assert_eq!(whole.decision_hash, threads.decision_hash, "{aqm}");
-        let throughput = whole.queues.number("throughput_bps", 0).unwrap();
-        assert!((7e6..10e6).contains(&throughput), "{aqm}: {throughput}");
+        let found = whole.queues.number("throughput_bps", 0).unwrap();
+        let without = text.lines().filter(|line| !line.contains("docsis =")).collect::<Vec<_>>();
+        let expected =
+            run(&without.join("\n"), true, 1).queues.number("throughput_bps", 0).unwrap();
+        assert!(found > 0.7 * expected && found < 10e6, "{aqm}: {found} of {expected}");
     }
 }
 
@@ -156,12 +169,11 @@ fn loaded(queue: &str, uploads: &str, ping: &str) -> f64 {
     let ping = format!("transport = \"cbr\"\npacket = \"100B\"\nrate = \"80kbit\"\n{ping}");
     let traffic = group("bulk", uploads) + &group("ping", &ping);
     let outcome = run(&network("", queue, &traffic).replace("62s", "32s"), true, 1);
-    let Some(Column::Text(groups)) = outcome.delays.column("group") else { panic!("no groups") };
-    let row = groups.iter().position(|group| group == "ping").unwrap();
-    outcome.delays.number("delay_p95_s", row).unwrap() * 1000.0 - 1.5
+    one_way(&outcome, "ping", "delay_p95_s") - 1.5
 }
 
-/// 200 kB take 162 ms at 10 Mb/s. DOCSIS-PIE aims at 10 ms and the grant adds 4 to 6.
+/// 200 kB take 162 ms at 10 Mb/s. DOCSIS-PIE aims at 10 ms, with the wait for grants in it. A ping in DualPI2's L queue
+/// takes the next grant, which was requested for the other queue: an interval at most, and the packet that is cut.
 #[test]
 fn a_queue_before_the_modem_is_managed_as_any() {
     let cubic = "transport = \"cubic\"\npreset = \"linux\"\nflows = 2";
@@ -171,5 +183,5 @@ fn a_queue_before_the_modem_is_managed_as_any() {
     assert!((10.0..60.0).contains(&pie), "{pie}");
     let two = "aqm = \"dualpi2\"\nbuffer = \"200kB\"\nparams = { low_latency = \"any-ect\" }";
     let dual = loaded(two, cubic, "ecn = true");
-    assert!((4.0..9.0).contains(&dual), "{dual}");
+    assert!((1.0..3.0).contains(&dual), "{dual}");
 }

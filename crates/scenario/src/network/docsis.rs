@@ -161,12 +161,12 @@ transport = "cubic"
                      set = { \"link.0.rate\" = \"20mbit\" }\n[[traffic]]";
         let switch = "[[switch]]\nname = \"modem\"\nbuffer = \"1MB\"\n[[traffic]]";
         let class = "[[queue.class]]\nname = \"all\"\nrate = \"5mbit\"\n[[traffic]]";
-        let autorate = "[[autorate]]\nalgorithm = \"cake-autorate\"\n[autorate.up]\n\
-                        link = \"modem->net\"\nleast = \"1mbit\"\nmost = \"20mbit\"\n[[traffic]]";
+        let autorate = "[[autorate]]\nalgorithm = \"gradient\"\nprobes = \"up\"\n\
+                        up = { link = \"modem->net\", least = \"1mbit\", most = \"20mbit\" }\n[[traffic]]";
         for (old, new, told) in [
             ("duplex = false\ndocsis", "docsis", "link[0].duplex: not allowed"),
             ("docsis =", "framing = \"docsis\"\ndocsis =", "not on a link with docsis"),
-            ("docsis =", "wifi = {}\ndocsis =", "link[0].wifi: not allowed"),
+            ("docsis =", "wifi = {}\ndocsis =", "link[0].wifi = {}: not allowed"),
             (
                 "docsis =",
                 "rate_trace = { model = \"leo\", mean = \"9mbit\" }\ndocsis =",

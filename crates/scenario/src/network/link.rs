@@ -101,10 +101,7 @@ impl LinkSpec {
             return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
         }
         let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
-        let medium = match (&self.docsis, &self.wifi) {
-            (Some(_), _) => Some("docsis"),
-            (None, wifi) => wifi.as_ref().map(|_| "wifi"),
-        };
+        let medium = self.medium();
         if let Some(medium) = medium {
             for (field, given) in [
                 ("duplex", self.duplex),
@@ -143,6 +140,12 @@ impl LinkSpec {
                 .hint("packets overtake others because some take longer"));
         }
         Ok(())
+    }
+
+    /// The key of what says how long packets take, in place of a transmitter.
+    pub(crate) fn medium(&self) -> Option<&'static str> {
+        let wifi = self.wifi.as_ref().map(|_| "wifi");
+        self.docsis.map(|_| "docsis").or(wifi)
     }
 
     /// A link that does not vary.

@@ -49,8 +49,8 @@ impl Edge {
 
     /// The key of what says how long packets take, in place of a transmitter.
     pub(crate) fn medium(&self) -> Option<&'static str> {
-        let docsis = self.docsis.as_ref().map(|_| "docsis");
-        self.wifi.as_ref().map_or(docsis, |_| Some("wifi"))
+        let wifi = self.wifi.as_ref().map(|_| "wifi");
+        self.docsis.as_ref().map(|_| "docsis").or(wifi)
     }
 
     /// The least delay that it has at any time, ns.
