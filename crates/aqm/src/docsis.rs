@@ -156,7 +156,7 @@ impl<P: Copy, Q: Qdisc<P>> Docsis<Q, P> {
         let answered = self.asked.min(self.granted);
         self.asked -= answered;
         self.requested -= answered;
-        self.next = self.next + self.upstream.map;
+        self.next += self.upstream.map;
 
         let Backlog { packets, bytes } = self.queue.backlog();
         let queued = bytes + u64::from(packets) * OVERHEAD + self.rest;

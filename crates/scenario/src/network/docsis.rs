@@ -161,8 +161,6 @@ transport = "cubic"
                      set = { \"link.0.rate\" = \"20mbit\" }\n[[traffic]]";
         let switch = "[[switch]]\nname = \"modem\"\nbuffer = \"1MB\"\n[[traffic]]";
         let class = "[[queue.class]]\nname = \"all\"\nrate = \"5mbit\"\n[[traffic]]";
-        let autorate = "[[autorate]]\nalgorithm = \"gradient\"\nprobes = \"up\"\n\
-                        up = { link = \"modem->net\", least = \"1mbit\", most = \"20mbit\" }\n[[traffic]]";
         for (old, new, told) in [
             ("duplex = false\ndocsis", "docsis", "link[0].duplex: not allowed"),
             ("docsis =", "framing = \"docsis\"\ndocsis =", "not on a link with docsis"),
@@ -188,7 +186,6 @@ transport = "cubic"
             ("[[traffic]]", class, "queue[0].class"),
             ("[[traffic]]", switch, "without docsis on a link out\nhint: modem->net has docsis"),
             ("[[traffic]]", event, "the rate of a link without docsis"),
-            ("[[traffic]]", autorate, "a link without docsis"),
         ] {
             let text = FILE.replacen(old, new, 1);
             assert_ne!(text, FILE);
