@@ -305,6 +305,7 @@ _SECTIONS = [
     ("Course", "`rate_trace`, `delay_trace`, `loss_trace` of a link: values over time"),
     ("WifiSpec", "`wifi` of a link: an access point and its stations"),
     ("StationSpec", "`station` of `wifi`"),
+    ("DocsisSpec", "`docsis` of a link: a cable modem's upstream"),
     ("QueueSpec", "`[[queue]]`: a managed queue"),
     ("SwitchSpec", "`[[switch]]`: queues that share a buffer"),
     ("ClassSpec", "`[[queue.class]]`: a class of a queue's tree"),

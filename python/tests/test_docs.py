@@ -259,6 +259,15 @@ def test_the_example_of_wifi_shares_the_air() -> None:
     assert list(stations["airtime_share"]) == pytest.approx([1 / 3] * 3, rel=0.01)
 
 
+def test_the_example_of_a_cable_modem_has_the_delay_of_its_page() -> None:
+    """Half of the pings wait for at most what the page says, beyond the path's 5.5 ms."""
+    text = (DOCS / "docsis.md").read_text("utf-8")
+    code = next(block["code"] for block in BLOCK.finditer(text) if block["kind"] == "toml")
+    delays = bluewater.run(code).delays
+    own = delays.filter((delays["group"] == "ping") & (delays["kind"] == "one-way"))
+    assert own["delay_p50_s"][0] - 0.0055 == pytest.approx(0.0118, abs=0.003)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["tutorial", "controllers", "fabrics", "gym"])

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
+use crate::docsis::Docsis;
 use crate::dual::{Dual, curvy_red, dualpi2};
 use crate::fair::cake::{self, Cake};
 use crate::fair::fq::{self, Fq};
@@ -232,6 +233,8 @@ macro_rules! any_qdisc {
             Shaped(Box<Shaped<Self, P>>),
             /// A tree of classes with any of these.
             Tree(Box<Htb<Self>>),
+            /// A cable modem with any of these.
+            Docsis(Box<Docsis<Self, P>>),
             /// An access point with any of these.
             Wifi(Box<Wifi<Self, P>>),
             /// One that was brought along.
@@ -249,6 +252,7 @@ macro_rules! any_qdisc {
                     AnyQdisc::Gated($d q) => $d act,
                     AnyQdisc::Shaped($d q) => $d act,
                     AnyQdisc::Tree($d q) => $d act,
+                    AnyQdisc::Docsis($d q) => $d act,
                     AnyQdisc::Wifi($d q) => $d act,
                     AnyQdisc::Own($d q) => $d act,
                 }

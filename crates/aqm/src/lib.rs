@@ -20,6 +20,7 @@
 //! | [`fair`] | many queues that take turns, each advised by a policy |
 //! | [`dual`] | two queues for two kinds of traffic, whose algorithms are coupled |
 //! | [`filter`] | the trait of an algorithm that stands before a queue, and one file for each |
+//! | [`docsis`] | a cable modem around a queue: requests, grants, fragments |
 //! | [`told`] | a queue that learns each rate of its link |
 //! | [`tuned`] | a queue whose parameters change at given times |
 //! | [`watched`] | a queue whose every call a watcher sees |
@@ -41,6 +42,7 @@ pub mod about;
 pub mod any;
 mod bucket;
 pub mod context;
+pub mod docsis;
 pub mod dual;
 pub mod fair;
 pub mod fifo;

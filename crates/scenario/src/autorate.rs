@@ -158,8 +158,8 @@ impl ShaperSpec {
             let hint = "the line varies; the shaper is a link of its own before or behind it";
             return Err(Complaint::new(at, "a link without rate_trace").hint(hint));
         }
-        if edge.wifi.is_some() {
-            return Err(Complaint::new(at, "a link without wifi"));
+        if let Some(medium) = edge.medium() {
+            return Err(Complaint::new(at, format!("a link without {medium}")));
         }
         let base = edge.rate;
         let (least, most) = (self.least.0, self.most.0);

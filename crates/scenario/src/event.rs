@@ -140,10 +140,10 @@ fn change(
         _ => refused(format!("{list}.0 … {list}.{}", there - 1)),
     })?;
     match (list, field) {
-        ("link", "rate") if links[number].wifi.is_some() => {
-            Err(refused("the rate of a link without wifi".into()))
-        }
         ("link", "rate") => {
+            if let Some(medium) = links[number].medium() {
+                return Err(refused(format!("the rate of a link without {medium}")));
+            }
             let rate = to.parse::<Rate>().ok();
             let rate = rate.filter(|rate| RATES.contains(&rate.bits_per_second()));
             rate.map(|rate| Change::Rate(number, rate))

@@ -40,7 +40,7 @@ pub use error::ScenarioError;
 use event::EventSpec;
 use limits::MAX_SAMPLES;
 pub use limits::{LARGEST_WINDOW, horizon};
-use network::{Edge, LinkSpec, Network, StationSpec, Topology, WifiSpec};
+use network::{DocsisSpec, Edge, LinkSpec, Network, StationSpec, Topology, WifiSpec};
 pub use parameter::Parameter;
 pub use queue::QueueSpec;
 use queue::expand_queues;
@@ -133,6 +133,7 @@ fn places() -> meant::Places {
         ("[[autorate]]", keys_of::<AutorateSpec>().0),
         ("[measure]", keys_of::<Measure>().0),
         ("[[link]]", keys_of::<LinkSpec>().0),
+        ("[link.docsis]", keys_of::<DocsisSpec>().0),
         ("[link.wifi]", keys_of::<WifiSpec>().0),
         ("[[link.wifi.station]]", keys_of::<StationSpec>().0),
         ("the file, before the first [table]", keys_of::<Scenario>().0),

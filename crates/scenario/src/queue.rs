@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
+use aqm::docsis::Docsis;
 use aqm::fair::htb::{Htb, Sorting, TreeError};
 use aqm::fair::wifi::Wifi;
 use aqm::tuned::Settings;
@@ -119,6 +120,9 @@ pub(crate) fn expand_queues(
             if let Some(wifi) = &topology.links[link].wifi {
                 queue.check_wifi(i, wifi)?;
             }
+            if topology.links[link].docsis.is_some() {
+                queue.check_docsis(i)?;
+            }
             match &topology.links[link].sending.rates {
                 None if queue.told_rate => {
                     let name = topology.link_name(link);
@@ -140,10 +144,11 @@ pub(crate) fn expand_queues(
             queues.push(queue.clone());
         }
     }
-    let bare = |link: &usize| topology.links[*link].wifi.is_some() && !managed[*link];
-    if let Some(link) = (0..managed.len()).find(bare) {
+    let bare =
+        |link: usize| topology.links[link].medium().filter(|_| !managed[link]).zip(Some(link));
+    if let Some((medium, link)) = (0..managed.len()).find_map(bare) {
         let name = topology.link_name(link);
-        let problem = format!("{name} has wifi and no queue");
+        let problem = format!("{name} has {medium} and no queue");
         return Err(
             Complaint::wrong("queue", problem).hint(format!("[[queue]] with link = \"{name}\""))
         );
@@ -373,7 +378,7 @@ impl QueueSpec {
         })
     }
 
-    /// As [`QueueSpec::build`], of an access point if one sends over the link.
+    /// As [`QueueSpec::build`], of an access point or a cable modem if one sends over the link.
     ///
     /// # Errors
     /// As there.
@@ -385,6 +390,13 @@ impl QueueSpec {
         rng: &mut Rng,
     ) -> Result<AnyQdisc<P>, Complaint> {
         let mut queue = |env: Env| self.build(i, &env, &edge.sending, rng);
+        if let Some(docsis) = &edge.docsis {
+            let modem = Docsis::around(queue(*env)?, docsis.upstream(edge.delay), env);
+            let modem = modem.map_err(|e| {
+                Complaint::new(format!("docsis.{}", e.key), e.allowed).hint("of the queue's link")
+            })?;
+            return Ok(AnyQdisc::Docsis(Box::new(modem)));
+        }
         let Some(wifi) = &edge.wifi else { return queue(*env) };
         let stations = wifi.stations(edge.rate);
         let wifi = Wifi::new(wifi.air(), wifi.schedule(), &stations, env, queue)?;
@@ -401,6 +413,20 @@ impl QueueSpec {
         }
         if !self.class.is_empty() && wifi.schedule != ScheduleName::Fifo {
             return refused("class", "on a link with wifi, only with schedule = \"fifo\"");
+        }
+        Ok(())
+    }
+
+    /// Refuses what holds back packets that a cable modem has requested.
+    fn check_docsis(&self, i: usize) -> Result<(), Complaint> {
+        for (field, given) in
+            [("shaper", !self.shaper.is_empty()), ("class", !self.class.is_empty())]
+        {
+            if given {
+                let problem =
+                    Complaint::new(format!("queue[{i}].{field}"), "not on a link with docsis");
+                return Err(problem.hint("the link's `rate` is the modem's"));
+            }
         }
         Ok(())
     }

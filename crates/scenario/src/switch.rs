@@ -68,10 +68,12 @@ impl SwitchSpec {
         let links = nodes.iter().map(ports).filter(|links| !links.is_empty());
         let all: Vec<Shared> =
             links.map(|links| Shared { links, bytes, alpha: self.alpha }).collect();
-        let wifi = |link: &&usize| topology.links[**link].wifi.is_some();
-        if let Some(&link) = all.iter().flat_map(|shared| &shared.links).find(wifi) {
-            let hint = format!("{} has wifi", topology.link_name(link));
-            return Err(Complaint::new(key("name"), "a node without wifi on a link out").hint(hint));
+        let medium = |&link: &usize| topology.links[link].medium().map(|medium| (link, medium));
+        let links = all.iter().flat_map(|shared| &shared.links);
+        if let Some((link, medium)) = links.filter_map(medium).next() {
+            let allowed = format!("a node without {medium} on a link out");
+            let hint = format!("{} has {medium}", topology.link_name(link));
+            return Err(Complaint::new(key("name"), allowed).hint(hint));
         }
         if all.is_empty() {
             return Err(Complaint::new(key("name"), "a node with a managed queue on a link out")

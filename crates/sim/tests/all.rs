@@ -6,6 +6,7 @@ mod cheats;
 mod controllers;
 mod delays;
 mod determinism;
+mod docsis;
 mod events;
 mod fabric;
 mod fairness;

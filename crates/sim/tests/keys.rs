@@ -316,6 +316,8 @@ fn no_key_is_forgotten() {
         "params",
         // Of access points: `wifi.rs`.
         "wifi",
+        // Of cable modems: `docsis.rs`.
+        "docsis",
         // Of networks with a choice of routes: `fabric.rs`.
         "k",
         "leaves",

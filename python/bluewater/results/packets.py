@@ -163,7 +163,7 @@ class Facts:
         return Link(rate, delay)
 
 
-_VARY = {"rate_trace", "delay_trace", "jitter", "framing", "wifi"}
+_VARY = {"rate_trace", "delay_trace", "jitter", "framing", "wifi", "docsis"}
 
 
 @dataclass(frozen=True)

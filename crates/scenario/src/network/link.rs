@@ -10,7 +10,7 @@ use crate::arrivals::Files;
 use crate::course::{DELAY, LOSS};
 use crate::error::Complaint;
 use crate::limits::LONGEST;
-use crate::network::WifiSpec;
+use crate::network::{DocsisSpec, WifiSpec};
 use crate::text::Text;
 use crate::varies::{Course, Probability, Written, written};
 
@@ -66,6 +66,10 @@ pub struct LinkSpec {
     /// disciplines go by; the link goes one way (`duplex = false`), and has a queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSpec>,
+    /// A cable modem sends over it. `rate` is then the rate of its service flow; the link goes one way
+    /// (`duplex = false`), and has a queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub docsis: Option<DocsisSpec>,
     /// How the transmitter sends, made from the keys above.
     #[serde(skip)]
     pub sending: Sending,
@@ -97,23 +101,31 @@ impl LinkSpec {
             return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
         }
         let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
-        if let Some(wifi) = &self.wifi {
+        let medium = self.medium();
+        if let Some(medium) = medium {
             for (field, given) in [
                 ("duplex", self.duplex),
                 ("rate_trace", rates.is_some()),
                 ("framing", self.framing.is_some()),
+                ("wifi", self.wifi.is_some() && medium != "wifi"),
             ] {
                 if given {
-                    let problem = Complaint::new(key(field), "not on a link with wifi");
+                    let problem =
+                        Complaint::new(key(field), format!("not on a link with {medium}"));
                     return Err(match field {
                         "duplex" => problem.hint("duplex = false, and a link back of its own"),
                         _ => problem,
                     });
                 }
             }
+        }
+        if let Some(wifi) = &self.wifi {
             wifi.check(&key("wifi"), rate)?;
         }
-        self.sending = Sending { rates, framing, aggregates: self.wifi.is_some() };
+        if let Some(docsis) = &self.docsis {
+            docsis.check(at, rate, self.delay.0)?;
+        }
+        self.sending = Sending { rates, framing, aggregates: medium.is_some() };
         self.impairments = Impairments {
             delay,
             jitter: self.jitter.0.as_nanos(),
@@ -128,6 +140,12 @@ impl LinkSpec {
                 .hint("packets overtake others because some take longer"));
         }
         Ok(())
+    }
+
+    /// The key of what says how long packets take, in place of a transmitter.
+    pub(crate) fn medium(&self) -> Option<&'static str> {
+        let wifi = self.wifi.as_ref().map(|_| "wifi");
+        self.docsis.map(|_| "docsis").or(wifi)
     }
 
     /// A link that does not vary.
@@ -154,6 +172,7 @@ impl LinkSpec {
             corrupt: never(),
             framing: None,
             wifi: None,
+            docsis: None,
             sending: Sending::default(),
             impairments: Impairments::default(),
             changes: None,

@@ -1,5 +1,6 @@
 //! Networks: presets from the papers, fabrics of data centres, or links of one's own.
 
+mod docsis;
 mod link;
 mod topology;
 mod wifi;
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::link::LinkSpec;
+pub use docsis::DocsisSpec;
 pub(crate) use topology::check_link;
 pub use topology::{Edge, Topology};
 pub use wifi::{ScheduleName, StationSpec, WifiSpec};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use aqm::{Duration, Rate};
 use link::{Impairments, Sending};
 
-use super::{Delays, Ecmp, LinkSpec, Network, Preset, Routing, Whole, WifiSpec};
+use super::{Delays, DocsisSpec, Ecmp, LinkSpec, Network, Preset, Routing, Whole, WifiSpec};
 use crate::error::{Complaint, did_you_mean};
 use crate::limits::{LONGEST, RATES};
 
@@ -24,6 +24,8 @@ pub struct Edge {
     pub sending: Sending,
     /// The access point that sends, if one does.
     pub wifi: Option<Box<WifiSpec>>,
+    /// The cable modem that sends, if one does.
+    pub docsis: Option<Box<DocsisSpec>>,
     /// What its wire does to packets.
     pub impairments: Impairments,
     /// The least delay that events give it, if they change its wire.
@@ -35,13 +37,20 @@ impl Edge {
     pub(crate) fn both_ways(a: usize, b: usize, rate: Rate, delay: Duration) -> [Self; 2] {
         [(a, b), (b, a)].map(|(from, to)| {
             let (sending, impairments) = (Sending::default(), Impairments::default());
-            Self { from, to, rate, delay, sending, wifi: None, impairments, changes: None }
+            let (wifi, docsis) = (None, None);
+            Self { from, to, rate, delay, sending, wifi, docsis, impairments, changes: None }
         })
     }
 
     /// Whether its wire does anything but delay, or will.
     pub fn impairs(&self) -> bool {
         self.impairments.any() || self.changes.is_some()
+    }
+
+    /// The key of what says how long packets take, in place of a transmitter.
+    pub(crate) fn medium(&self) -> Option<&'static str> {
+        let wifi = self.wifi.as_ref().map(|_| "wifi");
+        self.docsis.as_ref().map(|_| "docsis").or(wifi)
     }
 
     /// The least delay that it has at any time, ns.
@@ -245,7 +254,8 @@ impl Topology {
             let (sending, impairments) = (spec.sending.clone(), spec.impairments.clone());
             let (rate, delay, changes) = (spec.rate.0, spec.delay.0, spec.changes);
             let wifi = spec.wifi.clone().map(Box::new);
-            let edge = Edge { from, to, rate, delay, sending, wifi, impairments, changes };
+            let docsis = spec.docsis.map(Box::new);
+            let edge = Edge { from, to, rate, delay, sending, wifi, docsis, impairments, changes };
             links.push(edge.clone());
             if spec.duplex {
                 links.push(Edge { from: to, to: from, ..edge });

@@ -91,7 +91,7 @@ struct Built {
     links: Vec<String>,
     ends: Option<(String, String)>,
     slowest: u64,
-    /// Whether the first link is the air of an access point, which has a queue.
+    /// Whether an access point or a cable modem sends over the first link, which has a queue.
     air: bool,
 }
 
@@ -135,12 +135,13 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> Built 
     for i in 1..nodes {
         let rate = rate.saturating_mul(d.number(&[1, 1, 2, 10, 1000])).max(1);
         slowest = slowest.min(rate);
+        let there = delay(d);
         line(format!(
-            "[[link]]\nfrom = \"v{}\"\nto = \"v{i}\"\nrate = \"{rate}bit\"\ndelay = \"{}\"",
+            "[[link]]\nfrom = \"v{}\"\nto = \"v{i}\"\nrate = \"{rate}bit\"\ndelay = \"{there}\"",
             i - 1,
-            delay(d)
         ));
         if air && i == 1 {
+            let modem = rate <= 10_000_000_000 && !["1s", "1h"].contains(&there) && d.flag();
             let schedule = d.pick(&[
                 "\"turns\"",
                 "\"airtime\"",
@@ -154,7 +155,18 @@ fn network(d: &mut Draw<'_>, rate: u64, line: &mut impl FnMut(String)) -> Built 
                 0 => String::new(),
                 _ => format!(", station = [{{ peer = \"8190\", rate = \"{slow}bit\" }}]"),
             };
-            line(format!("duplex = false\nwifi = {{ schedule = {schedule}{limits}{station} }}"));
+            let grants = d.pick(&[
+                "",
+                ", backoff = 9",
+                ", grant = \"64B\"",
+                ", map = \"20ms\", lead = \"0s\"",
+            ]);
+            line(match modem {
+                true => format!("duplex = false\ndocsis = {{ channel = \"{rate}bit\"{grants} }}"),
+                false => {
+                    format!("duplex = false\nwifi = {{ schedule = {schedule}{limits}{station} }}")
+                }
+            });
             let back = delay(d);
             line(format!(
                 "[[link]]\nfrom = \"v1\"\nto = \"v0\"\nrate = \"{rate}bit\"\ndelay = \"{back}\"\nduplex = false"
