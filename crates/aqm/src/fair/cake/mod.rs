@@ -150,7 +150,7 @@ params! {
         /// Transmit queues, each with a CAKE, that share one rate: `cake_mq`.
         queues: u32 = 1, in 1..=64, "Linux sch_cake: cake_mq";
         /// The rate that these queues share; `none`: the link's.
-        bandwidth: Option<Rate> = None, "tc-cake(8)", with queues != "1";
+        shared_rate: Option<Rate> = None, "tc-cake(8)", with queues != "1";
     }
 }
 

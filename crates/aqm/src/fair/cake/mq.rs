@@ -5,7 +5,7 @@
 //! a packet arrives:   the hash of its flow names a queue
 //! a queue gets one, or may send by its shaper, and its last look is 200 µs ago or more:
 //!     active := 1 + the others that have packets or have sent one since that look
-//!     its rate := bandwidth / active
+//!     its rate := shared_rate / active
 //! next:   the queues whose shapers let them send, in turns
 //! ```
 //!
@@ -16,7 +16,7 @@
 //!   has a buffer of that size.
 //! - The queue of a flow is a keyed hash of it, but for its codepoint. In Linux the queue can be that of the
 //!   processor as well.
-//! - The link asks one queue at a time. Where it is no faster than `bandwidth`, it also limits their sum.
+//! - The link asks one queue at a time. Where it is no faster than `shared_rate`, it also limits their sum.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -52,7 +52,7 @@ struct Many<P> {
     turn: usize,
     hash: FlowHash,
     /// `none` if they have the link's.
-    bandwidth: Option<Rate>,
+    shared_rate: Option<Rate>,
     /// What they share; `none` without a rate.
     rate: Option<Rate>,
     limit: Limit,
@@ -79,12 +79,12 @@ impl<P: Carried> Queue<P> {
 
 impl<P: Carried> Many<P> {
     fn new(count: u32, config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let CakeConfig { bandwidth, unlimited, .. } = *config;
-        if unlimited && bandwidth.is_some() {
-            return Err(ConfigError { key: "bandwidth", allowed: "none with unlimited".into() });
+        let CakeConfig { shared_rate, unlimited, .. } = *config;
+        if unlimited && shared_rate.is_some() {
+            return Err(ConfigError { key: "shared_rate", allowed: "none with unlimited".into() });
         }
         let memory = env.memory("memlimit", config.memlimit)?;
-        let env = Env { rate: bandwidth.unwrap_or(env.rate), ..*env };
+        let env = Env { rate: shared_rate.unwrap_or(env.rate), ..*env };
         let queue = |_| {
             let cake = Cake::new(config, true, &env, rng)?;
             Ok(Queue { cake, looked: None, active: 1, sent: None })
@@ -93,7 +93,7 @@ impl<P: Carried> Many<P> {
             queues: (0..count).map(queue).collect::<Result<_, _>>()?,
             turn: 0,
             hash: FlowHash::new(rng),
-            bandwidth,
+            shared_rate,
             rate: (!unlimited).then_some(env.rate),
             limit: env.limit.within(memory),
             backlog: Backlog::default(),
@@ -103,7 +103,7 @@ impl<P: Carried> Many<P> {
 
     /// The environment with the rate that they share.
     fn env(&self, env: &Env) -> Env {
-        Env { rate: self.bandwidth.unwrap_or(env.rate), ..*env }
+        Env { rate: self.shared_rate.unwrap_or(env.rate), ..*env }
     }
 
     /// Does something with each CAKE as if it had the whole rate.

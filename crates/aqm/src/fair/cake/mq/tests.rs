@@ -9,7 +9,7 @@ use std::vec;
 /// Bytes of each packet here.
 const LEN: u64 = 1000;
 /// 800 Mb/s: 10 µs a packet, 20 kB in 200 µs.
-const RATE: [(&str, &str); 2] = [("bandwidth", "800mbit"), ("target", "1h")];
+const RATE: [(&str, &str); 2] = [("shared_rate", "800mbit"), ("target", "1h")];
 
 /// CAKEs before a link that takes no time, with one flow for each, which has packets while it is `on`.
 struct Bench {
@@ -132,7 +132,7 @@ fn what_an_active_queue_does_not_need_nobody_gets() {
 #[test]
 fn they_share_the_rate_of_their_link() {
     let mut bench = Bench::new(2);
-    bench.q.bandwidth = None;
+    bench.q.shared_rate = None;
     bench.are_on(|_| true);
     bench.run(1000);
     for (mbit, expected) in [(80, 50), (8, 5)] {
@@ -161,9 +161,9 @@ fn the_cake_with_most_bytes_makes_room() {
 
 #[test]
 fn a_rate_of_their_own_needs_a_shaper() {
-    let settings = config(&[("queues", "2"), ("bandwidth", "1mbit"), ("unlimited", "true")]);
+    let settings = config(&[("queues", "2"), ("shared_rate", "1mbit"), ("unlimited", "true")]);
     let error = Cakes::<u32>::new(&settings, &env(10), &mut Rng::new(1, 0)).unwrap_err();
-    assert_eq!(error.key, "bandwidth");
+    assert_eq!(error.key, "shared_rate");
 }
 
 /// What leaves when, and what is dropped or marked, at 8 Mb/s: 1 µs a byte. Arrivals: the time since the one
