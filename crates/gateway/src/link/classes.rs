@@ -80,9 +80,10 @@ impl Classes {
         ))
     }
 
-    /// Whether the classes of a link may become `next` while it runs: with other rates and addresses.
-    pub(super) fn may_become(&self, next: &Self) -> bool {
-        self.down == next.down && self.tree.is_shaped_like(&next.tree)
+    /// What of the classes of a link may not become as in `next` while it runs; rates and addresses may.
+    pub(super) fn stays(&self, next: &Self) -> Option<String> {
+        let what = self.tree.shaped_otherwise(&next.tree)?;
+        Some(format!("the file of the classes {} has {what}", next.way()))
     }
 
     fn way(&self) -> &'static str {
