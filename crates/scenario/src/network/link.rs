@@ -97,7 +97,7 @@ impl LinkSpec {
             return Err(Complaint::new(key("jitter"), format!("at most {LONGEST}")));
         }
         let framing = self.framing.map_or_else(Framing::default, |framing| framing.0);
-        if let Some(wifi) = &self.wifi {
+        if let Some(wifi) = &mut self.wifi {
             for (field, given) in [
                 ("duplex", self.duplex),
                 ("rate_trace", rates.is_some()),
@@ -111,7 +111,7 @@ impl LinkSpec {
                     });
                 }
             }
-            wifi.check(&key("wifi"), rate)?;
+            wifi.resolve(&key("wifi"), rate)?;
         }
         self.sending = Sending { rates, framing, aggregates: self.wifi.is_some() };
         self.impairments = Impairments {
