@@ -79,7 +79,9 @@ def test_stations_and_what_the_driver_holds_are_shown(cli: Cli, tmp_path: Path) 
     (tmp_path / "wifi.toml").write_text(WIFI)
     packets = tmp_path / "packets.parquet"
     shown = cli("run", str(tmp_path / "wifi.toml"), "--packets", str(packets)).stdout
-    rows = {row["station"]: row for row in bluewater.run(tmp_path / "wifi.toml").stations.to_dicts()}
+    rows = {
+        row["station"]: row for row in bluewater.run(tmp_path / "wifi.toml").stations.to_dicts()
+    }
     assert set(rows) == {"1", "others"}
     for name, row in rows.items():
         line = next(each for each in shown.splitlines() if each.split()[:2] == ["station", name])
