@@ -147,7 +147,7 @@ fn other_rates_in_the_file_hold_after_sighup() {
         "SIGHUP: up has the classes of its file now, down has the classes of its file now",
         "the file of the classes up has class[2].name of bea: no other queue while the link has classes",
         "\"bela\":100000",
-        "the rates of the classes below line are 1.1mbit together, and its own is 600kbit",
+        "the rates of the classes below line are 1100kbit together, and its own is 600kbit",
     ] {
         assert!(errors.contains(told), "{told} in {errors}");
     }

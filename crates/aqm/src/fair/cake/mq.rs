@@ -39,6 +39,10 @@ const SYNC: Duration = Duration::from_micros(200);
 pub struct Cakes<P>(Kind<P>);
 
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a link has one, and a box would cost each packet a step"
+)]
 enum Kind<P> {
     One(Cake<P>),
     Many(Many<P>),
