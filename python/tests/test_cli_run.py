@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,13 @@ from conftest import SWEEP, TINY, Cli
 
 import bluewater
 from bluewater import _core
+from bluewater.results import why
 from bluewater.results.result import SIMULATED
 from bluewater.results.store import Store
 from bluewater.study.execution import worker
 from bluewater.study.execution.task import Task
 from bluewater.study.scenarios.scenario import Scenario
-from bluewater.text import milliseconds
+from bluewater.text import milliseconds, percent, rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +54,41 @@ def test_run_shows_delays_by_group(cli: Cli, tiny: Path) -> None:
         assert milliseconds(row["delay_p50_s"]) in line
     queueing, one_way, round_trip = (row["delay_mean_s"] for row in rows)
     assert queueing < one_way < round_trip
+
+
+WIFI = """
+duration = "2s"
+link = [
+    { from = "net", to = "ap", rate = "1gbit", delay = "5ms" },
+    { from = "ap", to = "home", rate = "100mbit", delay = "0s", duplex = false, wifi = {
+        driver = 64, station = [{ peer = "1", rate = "6mbit" }] } },
+    { from = "home", to = "ap", rate = "100mbit", delay = "0s", duplex = false },
+]
+traffic = [
+    { transport = "cubic", from = ["net"], to = ["home"], peer = 1 },
+    { transport = "cubic", from = ["net"], to = ["home"], peer = 2 },
+]
+[[queue]]
+link = "ap->home"
+aqm = "fq-codel"
+buffer = "1000p"
+"""
+
+
+def test_stations_and_what_the_driver_holds_are_shown(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "wifi.toml").write_text(WIFI)
+    packets = tmp_path / "packets.parquet"
+    shown = cli("run", str(tmp_path / "wifi.toml"), "--packets", str(packets)).stdout
+    rows = {
+        row["station"]: row for row in bluewater.run(tmp_path / "wifi.toml").stations.to_dicts()
+    }
+    assert set(rows) == {"1", "others"}
+    for name, row in rows.items():
+        line = next(each for each in shown.splitlines() if each.split()[:2] == ["station", name])
+        assert f"airtime {percent(row['airtime_share'])}" in line
+        assert f"{rate(row['throughput_bps'])} at {rate(row['rate_bps'])}" in line
+    told = why.tell(*why.find(packets, at_s=1.5))
+    assert re.search(r"the driver holds \d\d packets, \d+ of them for its station", told), told
 
 
 def test_of_many_queues_those_with_the_longest_delay_are_shown(cli: Cli, tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ queue.0.link=A->C | "A->C" | did you mean `A->B`?
 queue.0.prefilter=redpd | "redpd" | did you mean `red-pd`?
 traffic.0.flows=0 | traffic[0].flows = 0 | at least 1
 traffic.0.flows=-3 | traffic[0].flows = -3 | a whole number, 0 … 4294967295
-traffic.0.flows=abc | traffic[0].flows = "abc" | a whole number, 0 … 4294967295
+traffic.0.flows=abc | traffic[0].flows = "abc" | a whole number
 traffic.0.flows=1.5 | traffic[0].flows = 1.5 | a whole number
 traffic.0.flows=99999999 | 99999999 | at most 4000000
 traffic.0.transport=tcp | "tcp" | TCP is `sack`, `cubic`

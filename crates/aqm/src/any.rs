@@ -8,7 +8,7 @@ use crate::about::{About, Preset};
 use crate::context::{Backlog, Cx, Env, State};
 use crate::docsis::Docsis;
 use crate::dual::{Dual, curvy_red, dualpi2};
-use crate::fair::cake::{self, Cake};
+use crate::fair::cake::{self, Cakes};
 use crate::fair::fq::{self, Fq};
 use crate::fair::htb::Htb;
 use crate::fair::wifi::Wifi;
@@ -503,7 +503,7 @@ any_qdisc! { $
     Fq = fq::ABOUT, Fq;
     FqCodel = flow_queue::FQ_CODEL, Fair<flow_queue::FlowQueue<codel::Codel>>;
     FqPie = flow_queue::FQ_PIE, Fair<flow_queue::FlowQueue<pie::Pie>>;
-    Cake = cake::ABOUT, Cake;
+    Cake = cake::ABOUT, Cakes;
     RedPd = red_pd::ABOUT, RedPdQueue;
     Csfq = csfq::ABOUT, Fifo<csfq::Csfq>;
     Rem = rem::ABOUT, Fifo<rem::Rem>;

@@ -63,7 +63,7 @@ impl Value for DsField {
             .and_then(|(value, mask)| byte(value).zip(byte(mask)))
             .filter(|(value, mask)| *mask != 0 && value & mask == *value)
             .ok_or_else(|| TextError {
-                allowed: "VALUE/MASK of eight bits, such as 0x1/0x3, with no bit of VALUE outside MASK",
+                allowed: "VALUE/MASK of eight bits, such as 0x1/0x3: MASK not 0, no bit of VALUE outside MASK",
                 hint: "0x1/0x3 is ECT(1), 0xb8/0xfc the DSCP EF".into(),
             })?;
         Ok(Self { value, mask })

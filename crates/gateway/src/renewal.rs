@@ -100,6 +100,8 @@ impl Keeper {
         let hear = move || {
             while let Ok((lines, mut files)) = heard(&stream) {
                 for said in lines {
+                    let notes = said["notes"].as_array().into_iter().flatten();
+                    notes.for_each(|note| say(note.as_str().unwrap_or_default()));
                     if said["files"].is_array() {
                         let renewal = renewal(&said, std::mem::take(&mut files));
                         match asking.ask(Request::Renew(Box::new(renewal))) {
@@ -115,8 +117,6 @@ impl Keeper {
                     if !said["event"].is_null() {
                         _ = asking.ask(Request::Note(Box::new(said["event"].clone())));
                     }
-                    let notes = said["notes"].as_array().into_iter().flatten();
-                    notes.for_each(|note| say(note.as_str().unwrap_or_default()));
                 }
             }
             upgrade::ended(&mut asking);

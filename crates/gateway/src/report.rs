@@ -7,11 +7,12 @@ use std::net::IpAddr;
 
 use aqm::any::canonical;
 use aqm::fair::htb::ClassCount;
-use aqm::{Cause, Counters, Duration, Framing, Measure};
+use aqm::{Cause, Counters, Duration, Framing, Measure, Rate};
 use link::columns::Value as Number;
 use link::impair::Loss;
 use link::varying::mean;
 use link::{Impairments, QueueSummary};
+use scenario::classes::ClassSpec;
 use serde_json::{Map, Value, json};
 use sim::results::registry::measured;
 use sim::results::table::{Column, Table};
@@ -148,7 +149,13 @@ pub fn classes(counts: &ClassCounts, most: usize) -> Value {
     let of = |number: fn(&ClassCount) -> u64| -> Map<String, Value> {
         all.iter().map(|(class, count)| (class.name.clone(), number(count).into())).collect()
     };
+    let rates = |rate: fn(&ClassSpec) -> Rate| -> Map<String, Value> {
+        let rate = |class| rate(class).bits_per_second().into();
+        all.iter().map(|(class, _)| (class.name.clone(), rate(class))).collect()
+    };
     json!({
+        "rate_bps": rates(|class| class.rate.0),
+        "ceil_bps": rates(|class| class.ceil.unwrap_or(class.rate).0),
         "departures": of(|c| c.counters.departed.packets),
         "departures_bytes": of(|c| c.counters.departed.bytes),
         "drops": of(|c| c.counters.all_dropped().packets),

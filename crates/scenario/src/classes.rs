@@ -49,6 +49,7 @@ impl Quantity for Numbers {
     const NAME: &'static str = "Numbers";
     const ABOUT: &'static str = "a number such as 5 or a range such as 0..999";
     const PATTERN: &'static str = r"^\d+(\.\.\d+)?$";
+    const UNIT: bool = false;
 }
 
 /// Addresses that begin with the same bits: `192.0.2.0/24`, `2001:db8::/48`, or one address. Those of IPv4 stand
@@ -114,6 +115,7 @@ impl Quantity for Prefix {
     const NAME: &'static str = "Prefix";
     const ABOUT: &'static str = "an address or a prefix: 192.0.2.7, 192.0.2.0/24, 2001:db8::/48";
     const PATTERN: &'static str = r"^[0-9a-fA-F:.]+(/\d+)?$";
+    const UNIT: bool = false;
 }
 
 /// What makes a class one of many.

@@ -157,7 +157,7 @@ fn of_other_file(word: &str) -> Option<&'static str> {
 /// allowed stand elsewhere in the error.
 fn in_words(message: &str) -> String {
     let named = |what: &str| message.strip_prefix(what).and_then(|rest| rest.split('`').next());
-    if message.starts_with("invalid type: ") || message.starts_with("invalid value: ") {
+    if message.starts_with(A_TYPE) || message.starts_with("invalid value: ") {
         return NOT_ALLOWED.into();
     }
     if message.starts_with("unknown field `") {
@@ -172,6 +172,8 @@ fn in_words(message: &str) -> String {
     }
 }
 
+const A_TYPE: &str = "invalid type: ";
+const WHOLE: &str = "a whole number";
 const A_TABLE: &str = "a table, as { key = value }";
 
 /// What serde expects, in words of the file.
@@ -181,7 +183,7 @@ pub fn in_plain_words(expected: &str) -> &str {
         "u16" => "a whole number, 0 … 65535",
         "u32" => "a whole number, 0 … 4294967295",
         "u64" | "u128" | "usize" => "a whole number, 0 … 18446744073709551615",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "i8" | "i16" | "i32" | "i64" | "isize" => WHOLE,
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a string" | "string" => "text in quotes",
@@ -294,7 +296,12 @@ impl ScenarioError {
             None => match message.rsplit_once(", expected ") {
                 Some((problem, expected)) => {
                     let allowed = expected.strip_prefix("one of ").unwrap_or(expected);
-                    (in_words(problem), in_plain_words(allowed).into(), String::new())
+                    let allowed = match in_plain_words(allowed) {
+                        // The range of its type, where the type is what is wrong, would hide its own.
+                        whole if whole.starts_with(WHOLE) && problem.starts_with(A_TYPE) => WHOLE,
+                        allowed => allowed,
+                    };
+                    (in_words(problem), allowed.into(), String::new())
                 }
                 None => (in_words(message), String::new(), String::new()),
             },

@@ -243,6 +243,13 @@ impl Scenario {
         switch::shared(&self.switch, &topology, &self.managed(&topology)?)?;
         let (groups, flows) = expand_traffic(self.traffic, &topology, self.duration.0, files)?;
         self.traffic = groups;
+        let hosts = self.traffic.iter().flat_map(|all| [all.group.host, all.group.peer]);
+        let hosts = hosts.map(Option::unwrap_or_default).collect();
+        for (i, wifi) in
+            (0..).zip(&self.link).filter_map(|(i, link)| Some((i, link.wifi.as_ref()?)))
+        {
+            wifi.check_hosts(&format!("link[{i}].wifi"), &hosts)?;
+        }
         if self.traffic.len() > usize::from(u16::MAX) {
             return Err(Complaint::new("traffic", "at most 65535 groups"));
         }

@@ -75,6 +75,8 @@ pub trait Quantity: FromStr<Err = TextError> + Display {
     const ABOUT: &'static str;
     /// Regular expression of what is accepted.
     const PATTERN: &'static str;
+    /// Whether it has a unit.
+    const UNIT: bool = true;
 }
 
 impl Quantity for Rate {
@@ -177,6 +179,7 @@ impl Quantity for Codepoint {
     const NAME: &'static str = "Codepoint";
     const ABOUT: &'static str = "a DSCP: EF, AF41, CS1, LE, VA, or its number, 0 … 63, as text";
     const PATTERN: &'static str = r"^(EF|VA|LE|CS[0-7]|AF[1-4][1-3]|[0-9]|[1-5][0-9]|6[0-3])$";
+    const UNIT: bool = false;
 }
 
 /// The addresses that begin with the same bits: `192.0.2.0/24`, `2001:db8::/32`, or one address.
@@ -223,6 +226,7 @@ impl Quantity for Network {
     const NAME: &'static str = "Network";
     const ABOUT: &'static str = "a network or an address: 192.0.2.0/24, 2001:db8::/32, 192.0.2.7";
     const PATTERN: &'static str = r"^[0-9a-fA-F.:]+(/[0-9]{1,3})?$";
+    const UNIT: bool = false;
 }
 
 impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
@@ -238,11 +242,15 @@ impl<'de, T: Quantity> Deserialize<'de> for Text<T> {
                     .map(Text)
                     .map_err(|e: TextError| E::custom(format!("{}{HINT}{}", e.allowed, e.hint)))
             }
-            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Text<T>, E> {
-                Err(E::custom(format!("{}{HINT}write it as text with its unit", T::ABOUT)))
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Text<T>, E> {
+                self.visit_f64(number as f64)
             }
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Text<T>, E> {
-                self.visit_i64(0)
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text<T>, E> {
+                let hint = match T::UNIT {
+                    true => "write it as text with its unit".into(),
+                    false => format!("in quotes: \"{number}\""),
+                };
+                Err(E::custom(format!("{}{HINT}{hint}", T::ABOUT)))
             }
         }
         deserializer.deserialize_any(Visitor(std::marker::PhantomData))

@@ -108,18 +108,28 @@ impl TreeSpec {
         &self.classes
     }
 
-    /// Whether it has the classes of `other`, with other rates, ceils, bursts, quanta and addresses at most.
-    pub fn is_shaped_like(&self, other: &Self) -> bool {
-        let own = |class: &ClassSpec, other: &ClassSpec| {
-            class.name == other.name
-                && class.parent == other.parent
-                && class.prio == other.prio
-                && (&class.aqm, &class.params) == (&other.aqm, &other.params)
+    /// The first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta and addresses.
+    pub fn shaped_otherwise(&self, other: &Self) -> Option<String> {
+        if self.default != other.default {
+            return Some(format!("default = \"{}\"", other.default));
+        }
+        let differs = |(n, (old, new)): (usize, (&ClassSpec, &ClassSpec))| {
+            let ClassSpec { name, parent, prio, aqm, params, .. } = new;
+            let keys = [
+                ("name", *name != old.name),
+                ("parent", *parent != old.parent),
+                ("prio", *prio != old.prio),
+                ("aqm", *aqm != old.aqm),
+                ("params", *params != old.params),
+            ];
+            let (key, _) = keys.into_iter().find(|(_, differs)| *differs)?;
+            Some(format!("class[{n}].{key} of {name}"))
         };
-        let all = || self.class.iter().zip(&other.class);
-        self.default == other.default
-            && self.class.len() == other.class.len()
-            && all().all(|(class, other)| own(class, other))
+        let all = self.class.iter().zip(&other.class).enumerate();
+        let (before, now) = (self.class.len(), other.class.len());
+        all.filter_map(differs)
+            .next()
+            .or_else(|| (before != now).then(|| format!("{now} classes in place of {before}")))
     }
 
     /// The classes whose rate is less than those of the classes right below them together, each with that.
@@ -409,22 +419,27 @@ rate = "5mbit"
     fn only_rates_and_addresses_leave_a_tree_its_shape() {
         let tree = TreeSpec::from_toml(FILE, "x").unwrap();
         for (old, new, expected) in [
-            ("x", "x", true),
-            ("20mbit", "10mbit", true),
-            ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", true),
-            ("192.0.2.0/24", "192.0.3.0/24", true),
-            ("ceil = \"80mbit\"", "prio = 1", false),
-            ("50ms", "60ms", false),
-            ("aqm = \"cake\"\nparams = { rtt = \"50ms\" }", "aqm = \"cobalt\"", false),
-            ("name = \"bela\"", "name = \"bea\"", false),
-            ("default = \"rest\"", "default = \"anna\"", false),
+            ("x", "x", None),
+            ("20mbit", "10mbit", None),
+            ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", None),
+            ("192.0.2.0/24", "192.0.3.0/24", None),
+            ("ceil = \"80mbit\"", "prio = 1", Some("class[2].prio of bela")),
+            ("50ms", "60ms", Some("class[2].params of bela")),
+            (
+                "aqm = \"cake\"\nparams = { rtt = \"50ms\" }",
+                "aqm = \"cobalt\"",
+                Some("class[2].aqm of bela"),
+            ),
+            ("name = \"bela\"", "name = \"bea\"", Some("class[2].name of bea")),
+            ("default = \"rest\"", "default = \"anna\"", Some("default = \"anna\"")),
         ] {
             let text = FILE.replacen(old, new, 1);
             let other = TreeSpec::from_toml(&text, "x").unwrap();
-            assert_eq!(other.is_shaped_like(&tree), expected, "{new}");
+            assert_eq!(tree.shaped_otherwise(&other).as_deref(), expected, "{new}");
         }
         let more = format!("{FILE}[[class]]\nname = \"x\"\nparent = \"line\"\nrate = \"1mbit\"\n");
-        assert!(!TreeSpec::from_toml(&more, "x").unwrap().is_shaped_like(&tree));
+        let more = TreeSpec::from_toml(&more, "x").unwrap();
+        assert_eq!(tree.shaped_otherwise(&more).unwrap(), "5 classes in place of 4");
     }
 
     #[test]

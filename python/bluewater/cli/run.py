@@ -187,6 +187,24 @@ def _delays(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{row['group']}: {row['kind']}{at}", f"p50 {middle}, p99 {late}"
 
 
+def _stations(result: Result) -> Iterator[tuple[str, str]]:
+    """Stations of access points as rows; of many, those with the most airtime."""
+    stations = result.stations
+    kept = stations
+    if stations.height > _MOST_QUEUES:
+        kept = stations.top_k(_MOST_QUEUES, by="airtime_s")
+        yield "stations", f"{kept.height} of {stations.height}, by airtime"
+    several = stations["queue"].n_unique() > 1
+    for row in kept.iter_rows(named=True):
+        at = f", {row['queue']}" if several else ""
+        got, rate = text.rate(row["throughput_bps"]), text.rate(row["rate_bps"])
+        share, mean = text.percent(row["airtime_share"]), text.number(row["aggregate_mean"])
+        yield (
+            f"station {row['station']}{at}",
+            f"{got} at {rate}, airtime {share}, {mean} packets an aggregate",
+        )
+
+
 def table(result: Result) -> Table:
     """A table with a column for each managed queue, then the whole run's figures.
 
@@ -209,6 +227,7 @@ def table(result: Result) -> Table:
         if name == "queue":
             made.add_row("measured", f"{span} s of {whole} s")
     for name, value in (
+        *_stations(result),
         *_transfers(result),
         *_delays(result),
         ("decision hash", result.decision_hash),

@@ -182,15 +182,27 @@ def _signals(row: dict[str, Any], when: str, head: str) -> list[str]:
     }
     if not values:
         return []
+    driver = _driver(values)
     own = _queue_of_flow(values)
     of_level: dict[str, list[str]] = {"": []}
     for name, value in values.items():
         found = _LEVEL.fullmatch(name)
         kind, level = found.groups() if found else (name, "")
         of_level.setdefault(level, []).append(f"{kind} {_value(name, value)}")
-    lines = [", ".join(of_level.pop("")), *own]
+    lines = [", ".join(of_level.pop("")), *driver, *own]
     lines += [f"level {level}: {', '.join(told)}" for level, told in of_level.items()]
     return [_INDENT + (" " * len(head) if i else head) + line for i, line in enumerate(lines)]
+
+
+def _driver(values: dict[str, Any]) -> list[str]:
+    """What an access point's driver holds, which waits although no discipline has it any more.
+
+    Removes these signals from ``values``.
+    """
+    held, own = (values.pop(f"flow_driver_{name}", None) for name in ("packets", "own"))
+    if not held:
+        return []
+    return [f"the driver holds {held:.0f} packets, {own:.0f} of them for its station"]
 
 
 def _queue_of_flow(values: dict[str, Any]) -> list[str]:

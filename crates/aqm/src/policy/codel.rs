@@ -75,7 +75,8 @@ params! {
         /// CoDel never signals while at most this many bytes stay queued; `none`: 1514, or the mean packet if
         /// that is longer.
         mtu: Option<u32> = None, in 0..=65_535, "RFC 8289 §5.1; Linux";
-        /// Whether ECN-capable packets are marked; `false`: every signal is a drop.
+        /// Whether CoDel's signals mark ECN-capable packets; `false`: every signal is a drop. `ce_threshold` marks
+        /// all the same, as in Linux.
         ecn: bool = true, "RFC 8289 §3";
         /// ECN-capable packets that waited longer are all marked; `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "RFC 8290 §5.2.7";
@@ -543,19 +544,22 @@ mod tests {
 
     #[test]
     fn above_ce_threshold_every_capable_packet_is_marked_and_no_other_is_lost() {
-        let mut lab = Story::new(100, &[("ce_threshold", "2ms")]);
-        for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1] {
-            lab.arrive_as(1000, ecn);
+        // Whatever `ecn` is, which is about CoDel's own signals.
+        for own in ["true", "false"] {
+            let mut lab = Story::new(100, &[("ce_threshold", "2ms"), ("ecn", own)]);
+            for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1] {
+                lab.arrive_as(1000, ecn);
+            }
+            let marked: Vec<u64> = (0..5)
+                .map(|_| {
+                    assert!(lab.depart().is_some());
+                    lab.wait_ms(1);
+                    lab.queue.counters().all_marked().packets
+                })
+                .collect();
+            // They waited 0 … 4 ms; the last is ECN-capable and waited more than 2.
+            assert_eq!(marked, [0, 0, 0, 0, 1]);
         }
-        let marked: Vec<u64> = (0..5)
-            .map(|_| {
-                assert!(lab.depart().is_some());
-                lab.wait_ms(1);
-                lab.queue.counters().all_marked().packets
-            })
-            .collect();
-        // They waited 0 … 4 ms; the last is ECN-capable and waited more than 2.
-        assert_eq!(marked, [0, 0, 0, 0, 1]);
     }
 
     /// Each of three packets waits longer than the threshold.

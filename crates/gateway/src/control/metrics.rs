@@ -64,7 +64,17 @@ impl Metrics {
             if !wish.reads() || !(of_health || wish.path() == "/metrics") {
                 return Answer::text("404 Not Found", "there are GET /metrics and GET /health");
             }
-            let page = if wish.query() == "classes=all" { &mut all } else { &mut page };
+            let mut asked = wish.query().split('&').filter(|word| word.starts_with("classes"));
+            let page = match (asked.next(), asked.next()) {
+                (None, _) => &mut page,
+                (Some("classes=all"), None) => &mut all,
+                _ => {
+                    return Answer::text(
+                        "400 Bad Request",
+                        "of classes there is /metrics?classes=all",
+                    );
+                }
+            };
             match page.fresh(now) {
                 Ok(_) if of_health => Answer::text("200 OK", "packets are forwarded"),
                 Ok(text) => Answer {
@@ -139,6 +149,20 @@ const METRICS: &[Metric] = &[
         "Bytes sent, by class",
         MetricType::Counter,
         "classes/departures_bytes",
+        "class",
+    ),
+    (
+        "class_rate_bits_per_second",
+        "The rate that a class is sure of, by class",
+        MetricType::Gauge,
+        "classes/rate_bps",
+        "class",
+    ),
+    (
+        "class_ceil_bits_per_second",
+        "The most that a class may have, by class",
+        MetricType::Gauge,
+        "classes/ceil_bps",
         "class",
     ),
     ("class_drops", "Packets dropped, by class", MetricType::Counter, "classes/drops", "class"),
@@ -279,7 +303,8 @@ mod tests {
             "drops": {"overflow": 2, "early": 5}, "signals": {"p_m": 0.25}, "conserved": true,
             "wire": {"lost": 4},
             "tins": {"packets": {"background": 7}, "sojourn_s": {"background": 0.5}},
-            "classes": {"departures": {"an\"na": 8}, "backlog_bytes": {"anna": 9}},
+            "classes": {"departures": {"an\"na": 8}, "backlog_bytes": {"anna": 9},
+                "rate_bps": {"anna": 5_000_000}},
             "sojourn": {"sum_s": 0.75, "buckets": [[0.001, 5], [0.1, 2], [null, 1]]},
         });
         let text =
@@ -295,6 +320,7 @@ mod tests {
             "bluewater_tin_packets_total{queue=\"up\",tin=\"background\"} 7",
             "bluewater_tin_sojourn_seconds_total{queue=\"up\",tin=\"background\"} 0.5",
             "bluewater_class_departures_total{queue=\"up\",class=\"an\\\"na\"} 8",
+            "bluewater_class_rate_bits_per_second{queue=\"up\",class=\"anna\"} 5000000.0",
             "bluewater_class_backlog_bytes{queue=\"up\",class=\"anna\"} 9.0",
             "bluewater_conserved{queue=\"up\"} 1.0",
             "bluewater_sojourn_seconds_sum{queue=\"up\"} 0.75",

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+use aqm::Rate;
 use serde_json::Value;
 
 use crate::options::Change;
@@ -106,9 +107,14 @@ fn classes(text: &mut String, queue: &Value) {
         let [left, bytes, borrowed, drops, marks, waits] =
             ["departures", "departures_bytes", "borrowed", "drops", "marks", "backlog_packets"]
                 .map(|key| of(name, key));
+        let [rate, ceil] = ["rate_bps", "ceil_bps"].map(|key| Rate::new(of(name, key)));
+        let rate = match (rate, ceil) {
+            (Some(rate), Some(ceil)) if ceil > rate => format!("{rate} … {ceil}"),
+            (rate, _) => rate.map(|rate| rate.to_string()).unwrap_or_default(),
+        };
         _ = writeln!(
             text,
-            "     class {name}: {left} left ({:.1} MB), {borrowed} of them borrowed, {drops} dropped, {marks} \
+            "     class {name} ({rate}): {left} left ({:.1} MB), {borrowed} of them borrowed, {drops} dropped, {marks} \
              marked, {waits} wait",
             bytes as f64 / 1e6
         );

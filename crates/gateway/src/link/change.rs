@@ -42,10 +42,12 @@ impl Link {
         if kept.policer.is_some() && spec.policer.is_some() {
             kept.policer = spec.policer;
         }
-        if let (Some(old), Some(new)) = (&kept.classes, &spec.classes)
-            && old.may_become(new)
-        {
-            kept.classes.clone_from(&spec.classes);
+        let mut stays = None;
+        if let (Some(old), Some(new)) = (&kept.classes, &spec.classes) {
+            stays = old.stays(new);
+            if stays.is_none() {
+                kept.classes.clone_from(&spec.classes);
+            }
         }
         let queue = (kept != *spec).then(|| {
             if self.queue.replaced.len() == MOST_REPLACED {
@@ -55,10 +57,12 @@ impl Link {
                 )));
             }
             if self.spec.classes.is_some() || spec.classes.is_some() {
+                let what = stays.map(|what| format!("{what}: ")).unwrap_or_default();
                 return Err(SpecError::Classes(
-                    "no other queue while the link has classes: what is queued would leave before all \
-                     that comes, whatever its class"
-                        .into(),
+                    format!(
+                        "{what}no other queue while the link has classes: what is queued would leave before \
+                         all that comes, whatever its class"
+                    ),
                     "start the gateway anew; rate, delay, the wire's impairments, the rate and burst of its \
                      policer, and by SIGHUP rates and addresses of its classes may change",
                 ));

@@ -80,9 +80,10 @@ impl Classes {
         ))
     }
 
-    /// Whether the classes of a link may become `next` while it runs: with other rates and addresses.
-    pub(super) fn may_become(&self, next: &Self) -> bool {
-        self.down == next.down && self.tree.is_shaped_like(&next.tree)
+    /// What of the classes of a link may not become as in `next` while it runs; rates and addresses may.
+    pub(super) fn stays(&self, next: &Self) -> Option<String> {
+        let what = self.tree.shaped_otherwise(&next.tree)?;
+        Some(format!("the file of the classes {} has {what}", next.way()))
     }
 
     fn way(&self) -> &'static str {
@@ -226,7 +227,9 @@ mod tests {
         let Err(why) = link.prepare(30_000_000, &spec(&link, other)) else {
             panic!("another tree")
         };
-        assert!(matches!(why, SpecError::Classes(what, _) if what.starts_with("no other queue")));
+        assert!(
+            matches!(why, SpecError::Classes(what, _) if what.contains(".name of anne: no other"))
+        );
     }
 
     /// Its drops go on being counted.

@@ -22,6 +22,15 @@ pub struct Doors {
     pub(super) ceiling: Option<f64>,
 }
 
+/// Warns of classes that are promised more than those above them have.
+pub(super) fn warn_overbooked<'a>(specs: impl Iterator<Item = &'a Spec>) {
+    let mut warnings: Vec<_> =
+        specs.filter_map(|spec| spec.classes.as_ref()?.overbooked()).collect();
+    // Both ways may have one file.
+    warnings.dedup();
+    warnings.into_iter().for_each(say);
+}
+
 impl Doors {
     /// Opens the doors that `how` names. Prints their addresses, and a warning if the links are too fast for
     /// this machine.
@@ -33,11 +42,7 @@ impl Doors {
         if let Some(warning) = ceiling.and_then(|ceiling| selftest::warning(specs, ceiling)) {
             say(warning);
         }
-        let classes = specs.iter().filter_map(|spec| spec.classes.as_ref());
-        let mut warnings: Vec<_> = classes.filter_map(|classes| classes.overbooked()).collect();
-        // Both ways may have one file.
-        warnings.dedup();
-        warnings.into_iter().for_each(say);
+        warn_overbooked(specs.iter());
         let metrics = how.metrics.map(Metrics::bind).transpose()?;
         if let Some(metrics) = &metrics {
             say(format!("metrics: {}", metrics.url()));

@@ -41,6 +41,7 @@ use alarm::Alarm;
 use begin::links;
 use confine::confine;
 pub use doors::Doors;
+use doors::warn_overbooked;
 use eras::Eras;
 pub use forwarding::Forwarding;
 use gathering::Gathering;
@@ -377,7 +378,9 @@ impl Session {
             let new = [0, 1].map(|i| new[i].clone().filter(|_| renewal.new[i] != Differs::Not));
             done.append(&mut kept);
             if new.iter().any(Option::is_some) {
+                let all = new.clone();
                 self.become_links(new)?;
+                warn_overbooked(all.iter().flatten());
             }
         }
         Ok(if done.is_empty() { "nothing is otherwise".into() } else { done.join(", ") })

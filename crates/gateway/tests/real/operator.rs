@@ -693,6 +693,11 @@ fn idle_and_slow_connections_do_not_hold_up_a_scrape() {
     assert!(late.ends_with("# EOF\n"), "{late}");
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    for (query, status) in [("classes=all", "200 OK"), ("classes=foo", "400 Bad Request")] {
+        let wish = format!("GET /metrics?{query} HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n");
+        let answer = http(&url, &wish);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{query}: {answer}");
+    }
     assert!(text.contains("bluewater_drops_total{queue=\"up\",cause=\"policed\"} 0\n"), "{text}");
     for way in ["up", "down"] {
         let last = format!("bluewater_sojourn_seconds_bucket{{le=\"+Inf\",queue=\"{way}\"}} ");

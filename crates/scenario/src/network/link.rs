@@ -119,8 +119,8 @@ impl LinkSpec {
                 }
             }
         }
-        if let Some(wifi) = &self.wifi {
-            wifi.check(&key("wifi"), rate)?;
+        if let Some(wifi) = &mut self.wifi {
+            wifi.resolve(&key("wifi"), rate)?;
         }
         if let Some(docsis) = &self.docsis {
             docsis.check(at, rate, self.delay.0)?;

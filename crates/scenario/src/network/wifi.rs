@@ -1,12 +1,16 @@
 //! A link that is the air between an access point and its stations, downlink.
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use aqm::fair::wifi::{Air, Schedule, Station};
 use aqm::{Duration, Label, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::classes::Numbers;
-use crate::error::Complaint;
+use crate::classes::{Numbers, some_of};
+use crate::error::{Complaint, did_you_mean};
 use crate::text::Text;
 
 /// How stations share the air.
@@ -25,33 +29,28 @@ pub enum ScheduleName {
 /// The air between an access point and its stations, which receive at different rates. Packets of one station leave
 /// together, as an aggregate (A-MPDU).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct WifiSpec {
     /// How stations share the air. With a queue for each station, each has the `aqm` and the `buffer` of the link's
     /// `[[queue]]`.
-    #[serde(default)]
     pub schedule: ScheduleName,
     /// Of `fifo`: the most packets that the driver holds beside the next aggregate, 1 … 4096; 1 if not given. It takes
     /// them out of the queue when an aggregate begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<u32>,
     /// Of `airtime`: what a station may use in its turn, 10us … 100ms; 300us if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Text<Duration>>,
     /// The time that each aggregate takes beside its bytes and the 58 of its acknowledgement, at most 100ms.
-    #[serde(default = "overhead")]
     pub overhead: Text<Duration>,
     /// The most packets of an aggregate, 1 … 1024.
-    #[serde(default = "frames")]
     pub frames: u32,
     /// The most bytes of an aggregate, with headers: 1 … 8388607.
-    #[serde(default = "bytes")]
     pub bytes: u32,
     /// The longest that the bytes of an aggregate take, 10us … 100ms. A packet that takes longer is sent alone.
-    #[serde(default = "longest")]
     pub longest: Text<Duration>,
     /// Stations with a rate of their own, for 999 hosts at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub station: Vec<StationSpec>,
 }
 
@@ -65,20 +64,13 @@ pub struct StationSpec {
     pub rate: Text<Rate>,
 }
 
-fn overhead() -> Text<Duration> {
-    Text(Air::default().overhead)
-}
-
-fn frames() -> u32 {
-    Air::default().frames
-}
-
-fn bytes() -> u32 {
-    Air::default().bytes
-}
-
-fn longest() -> Text<Duration> {
-    Text(Air::default().longest)
+impl Default for WifiSpec {
+    fn default() -> Self {
+        let Air { overhead, frames, bytes, longest } = Air::default();
+        let (overhead, longest) = (Text(overhead), Text(longest));
+        let (schedule, driver, quantum) = Default::default();
+        Self { schedule, driver, quantum, overhead, frames, bytes, longest, station: Vec::new() }
+    }
 }
 
 const QUANTUM: Duration = Duration::from_micros(300);
@@ -88,35 +80,28 @@ const SLOWEST: Rate = Rate::from_mbit(1);
 const MOST_STATIONS: usize = 1000;
 
 impl WifiSpec {
-    /// Checks it, of a link of this `rate`; `at` is its key.
-    pub(crate) fn check(&self, at: &str, rate: Rate) -> Result<(), Complaint> {
+    /// Checks it, of a link of this `rate`, and fills in what follows from the schedule; `at` is its key.
+    pub(crate) fn resolve(&mut self, at: &str, rate: Rate) -> Result<(), Complaint> {
         let key = |field: &str| format!("{at}.{field}");
         let refused = |field: &str, allowed: &str| Err(Complaint::new(key(field), allowed));
-        let times = Duration::from_micros(10)..=Duration::from_millis(100);
         if self.driver.is_some() && self.schedule != ScheduleName::Fifo {
             return refused("driver", "only with schedule = \"fifo\"");
         }
         if self.quantum.is_some() && self.schedule != ScheduleName::Airtime {
             return refused("quantum", "only with schedule = \"airtime\"");
         }
-        if self.driver.is_some_and(|driver| !(1..=4096).contains(&driver)) {
-            return refused("driver", "1 … 4096");
+        match self.schedule {
+            ScheduleName::Fifo => _ = self.driver.get_or_insert(1),
+            ScheduleName::Turns => {}
+            ScheduleName::Airtime => _ = self.quantum.get_or_insert(Text(QUANTUM)),
         }
-        if self.quantum.is_some_and(|quantum| !times.contains(&quantum.0)) {
-            return refused("quantum", "10us … 100ms");
-        }
-        if self.overhead.0 > *times.end() {
-            return refused("overhead", "at most 100ms");
-        }
-        if !(1..=1024).contains(&self.frames) {
-            return refused("frames", "1 … 1024");
-        }
-        if !(1..=8_388_607).contains(&self.bytes) {
-            return refused("bytes", "1 … 8388607");
-        }
-        if !times.contains(&self.longest.0) {
-            return refused("longest", "10us … 100ms");
-        }
+        let (least, most) = (Duration::from_micros(10), Duration::from_millis(100));
+        within(key("driver"), self.driver.unwrap_or(1), 1..=4096)?;
+        within(key("quantum"), self.quantum.map_or(QUANTUM, |q| q.0), least..=most)?;
+        within(key("overhead"), self.overhead.0, Duration::ZERO..=most)?;
+        within(key("frames"), self.frames, 1..=1024)?;
+        within(key("bytes"), self.bytes, 1..=8_388_607)?;
+        within(key("longest"), self.longest.0, least..=most)?;
         let mut taken = vec![false; Label::HOSTS.into()];
         for (n, StationSpec { peer, rate: own }) in self.station.iter().enumerate() {
             let key = |field: &str| format!("{at}.station[{n}].{field}");
@@ -136,6 +121,22 @@ impl WifiSpec {
         }
         if self.stations(rate).len() > MOST_STATIONS {
             return refused("station", &format!("{} hosts at most", MOST_STATIONS - 1));
+        }
+        Ok(())
+    }
+
+    /// Refuses stations for which there is no traffic; `hosts` are those of all groups. A mistyped host would be one
+    /// of all others.
+    pub(crate) fn check_hosts(&self, at: &str, hosts: &BTreeSet<u16>) -> Result<(), Complaint> {
+        for (n, StationSpec { peer: Text(Numbers { from, to }), .. }) in (0..).zip(&self.station) {
+            if hosts.range(from..=to).next().is_none() {
+                let names: Vec<_> = hosts.iter().map(u16::to_string).collect();
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                let hint = did_you_mean(&from.to_string(), names.iter().copied());
+                let key = format!("{at}.station[{n}].peer");
+                let problem = Complaint::wrong(key, "no [[traffic]] has such a peer or host");
+                return Err(problem.allowed(some_of(&names)).hint(hint));
+            }
         }
         Ok(())
     }
@@ -174,6 +175,17 @@ impl WifiSpec {
     }
 }
 
+fn within<T: PartialOrd + Display>(
+    key: String,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), Complaint> {
+    match range.contains(&value) {
+        true => Ok(()),
+        false => Err(Complaint::new(key, format!("{} … {}", range.start(), range.end()))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::Scenario;
@@ -203,11 +215,20 @@ from = ["ap"]
 to = ["home"]
 transport = "cubic"
 peer = 1
+[[traffic]]
+from = ["home"]
+to = ["ap"]
+transport = "cubic"
+host = 3
 "#;
 
     #[test]
     fn what_is_wrong_is_told_with_its_key() {
         let scenario = Scenario::from_toml(FILE, "x").unwrap();
+        assert!(scenario.to_toml().contains("quantum = \"300us\""), "{}", scenario.to_toml());
+        let fifo = FILE.replacen("\"airtime\"", "\"fifo\"", 1);
+        let fifo = Scenario::from_toml(&fifo, "x").unwrap().to_toml();
+        assert!(fifo.contains("driver = 1") && !fifo.contains("300us"), "{fifo}");
         assert_eq!(Scenario::from_toml(&scenario.to_toml(), "x").unwrap(), scenario);
         let event = "[[event]]\nwhen = { flow = \"call\", enters = \"recovery\" }\n\
                      set = { \"link.0.rate\" = \"20mbit\" }\n[[traffic]]";
@@ -222,11 +243,19 @@ peer = 1
             ("\"airtime\"", "\"fifo\", quantum = \"1ms\"", "only with schedule = \"airtime\""),
             ("\"airtime\"", "\"fifo\", driver = 0", "1 … 4096"),
             ("\"airtime\"", "\"airtime\", quantum = \"1us\"", "10us … 100ms"),
-            ("\"airtime\"", "\"airtime\", overhead = \"1s\"", "at most 100ms"),
+            ("\"airtime\"", "\"airtime\", overhead = \"1s\"", "0s … 100ms"),
             ("\"airtime\"", "\"airtime\", frames = 0", "1 … 1024"),
             ("\"airtime\"", "\"airtime\", bytes = 0", "1 … 8388607"),
             ("\"airtime\"", "\"airtime\", longest = \"1s\"", "10us … 100ms"),
             ("\"airtime\"", "\"airtime\", frame = 1", "did you mean `frames`?"),
+            (
+                "\"2..9\"",
+                "\"11\"",
+                "link[0].wifi.station[1].peer = \"11\": no [[traffic]] has such a peer or host; \
+                 allowed: 0, 1, 3\nhint: did you mean `1`?",
+            ),
+            ("\"1\"", "1", "0..999\nhint: in quotes: \"1\""),
+            ("\"airtime\"", "\"fifo\", driver = \"2\"", "allowed: a whole number"),
             ("\"2..9\"", "\"1..9\"", "link[0].wifi.station[1].peer"),
             ("\"2..9\"", "\"2..9000\"", "0 … 8191"),
             ("\"2..9\"", "\"2..2000\"", "999 hosts at most"),

@@ -123,15 +123,15 @@ fn a_key_of_another_place_or_program_is_told_where_it_belongs() {
 #[test]
 fn a_value_of_another_type_is_told_in_words() {
     for (old, new, key, allowed) in [
-        ("flows = 4", "flows = \"abc\"", "traffic[0].flows", "a whole number, 0 … 4294967295"),
-        ("flows = 4", "flows = 1.5", "traffic[0].flows", "a whole number, 0 … 4294967295"),
-        ("flows = 4", "host = \"a\"", "traffic[0].host", "a whole number, 0 … 65535"),
+        ("flows = 4", "flows = \"abc\"", "traffic[0].flows", "a whole number"),
+        ("flows = 4", "flows = 1.5", "traffic[0].flows", "a whole number"),
+        ("flows = 4", "host = \"a\"", "traffic[0].host", "a whole number"),
         ("flows = 4", "ecn = \"yes\"", "traffic[0].ecn", "true or false"),
         ("flows = 4", "ecn = 1", "traffic[0].ecn", "true or false"),
         ("flows = 4", "from = \"n0\"", "traffic[0].from", "a list in brackets"),
         ("flows = 4", "name = 3", "traffic[0].name", "text in quotes"),
         ("\"red\"", "5", "queue[0].aqm", "text in quotes"),
-        ("warmup", "seed = \"x\"\nwarmup", "seed", "a whole number, 0 … 18446744073709551615"),
+        ("warmup", "seed = \"x\"\nwarmup", "seed", "a whole number"),
         ("{ w_q = 0.02 }", "3", "queue[0].params", "a table, as { key = value }"),
     ] {
         let e = with(old, new);

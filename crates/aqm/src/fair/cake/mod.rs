@@ -16,6 +16,7 @@
 //! | `flows.rs` | set-associative queues, sparse and bulk flows, hosts |
 //! | `acks.rs` | which acknowledgement a later one makes needless |
 //! | `shaper.rs` | what holds packets back with `ingress` and `autorate_ingress` |
+//! | `mq.rs` | several CAKEs that share one rate |
 //!
 //! Each tin has COBALT's `target` at 1.5 times the transmission of an `mtu` at its rate at least, and
 //! its `interval` longer by as much, but twice that target at least. It has a quantum of 1/4096 s at
@@ -52,7 +53,7 @@ use crate::packet::{Ack, Carried, FlowKey, Label, Meta};
 use crate::param::{ConfigError, choice, params};
 use crate::policy::Policy as _;
 use crate::policy::cobalt::{Cobalt, CobaltConfig, Root, tolerated};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc};
+use crate::qdisc::{Counters, Outlet, Qdisc};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
@@ -62,6 +63,7 @@ use tins::Schedule;
 
 mod acks;
 mod flows;
+mod mq;
 mod shaper;
 #[cfg(test)]
 mod tests;
@@ -69,6 +71,7 @@ mod tins;
 
 pub use acks::AckFilter;
 pub use flows::Rounds;
+pub use mq::Cakes;
 pub use tins::Diffserv;
 
 /// What cake tells of itself.
@@ -134,7 +137,7 @@ params! {
         /// packets of each bulk flow may wait.
         ingress: bool = false, "tc-cake(8)";
         /// Whether the rate follows that at which packets arrive; the link's is the first guess.
-        autorate_ingress: bool = false, "tc-cake(8)";
+        autorate_ingress: bool = false, "tc-cake(8)", with queues = "1";
         /// Whether CAKE knows no rate: tins share by weight, and delays alone decide.
         unlimited: bool = false, "tc-cake(8)";
         /// Most bytes that wait, beside the buffer's own bound; `none`: no other.
@@ -144,6 +147,10 @@ params! {
         /// How a bulk flow that has to wait for several rounds takes them: at once, or one by one
         /// as in Linux.
         rounds: Rounds = Rounds::Ahead, "Linux sch_cake", with isolation != "flowblind";
+        /// Transmit queues, each with a CAKE, that share one rate: `cake_mq`.
+        queues: u32 = 1, in 1..=64, "Linux sch_cake: cake_mq";
+        /// The rate that these queues share; `none`: the link's.
+        shared_rate: Option<Rate> = None, "tc-cake(8)", with queues != "1";
     }
 }
 
@@ -196,11 +203,11 @@ struct Tin {
     packets: u32,
 }
 
-/// CAKE, of packets with payload `P`.
+/// One CAKE, of packets with payload `P`.
 ///
 /// All memory is taken at construction.
 #[derive(Clone, Debug)]
-pub struct Cake<P> {
+struct Cake<P> {
     config: CakeConfig,
     hash: FlowHash,
     mask: u64,
@@ -236,7 +243,7 @@ struct Special {
 
 impl CakeConfig {
     /// Queues of a tin.
-    fn queues(&self) -> usize {
+    fn queues_of_tin(&self) -> usize {
         self.sets as usize * WAYS
     }
 
@@ -298,13 +305,18 @@ impl<P: Carried> Cake<P> {
     #[inline(never)]
     fn make_room(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         while self.lines.excess() {
-            let line = self.lines.longest();
-            let len = self.lines.next_len(line).unwrap_or_default();
-            self.lines.give_way(line, cx);
-            self.lines.drop_at(line, End::Head, cx, out);
-            self.tins[line / self.queues].packets -= 1;
-            self.lost(line / self.queues, len, cx.now);
+            self.drop_longest(cx, out);
         }
+    }
+
+    /// The longest queue loses its head.
+    fn drop_longest(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        let line = self.lines.longest();
+        let len = self.lines.next_len(line).unwrap_or_default();
+        self.lines.give_way(line, cx);
+        self.lines.drop_at(line, End::Head, cx, out);
+        self.tins[line / self.queues].packets -= 1;
+        self.lost(line / self.queues, len, cx.now);
     }
 
     /// The acknowledgement that came last to a line of a tin may make one before it needless.
@@ -375,16 +387,17 @@ impl<P: Carried> Cake<P> {
     }
 }
 
-/// With `ingress`, `autorate_ingress` or `unlimited`.
+/// With `ingress`, `autorate_ingress` or `unlimited`, or `shaped` beside others.
 impl<P: Carried> Cake<P> {
-    fn special(config: &CakeConfig, env: &Env) -> Option<Box<Special>> {
+    fn special(config: &CakeConfig, shaped: bool, env: &Env) -> Option<Box<Special>> {
         let CakeConfig { ingress, autorate_ingress, unlimited, .. } = *config;
-        if !(ingress || autorate_ingress || unlimited) {
+        let shaped = shaped || ingress || autorate_ingress;
+        if !(shaped || unlimited) {
             return None;
         }
         let rate = (!unlimited).then_some(env.rate);
         let mut special = Special {
-            shaper: (ingress || autorate_ingress).then(|| Shaper::new(rate, env.now)),
+            shaper: shaped.then(|| Shaper::new(rate, env.now)),
             measured: autorate_ingress.then(|| Measured::new(rate, env.now)),
             env: *env,
             times: [].into(),
@@ -496,13 +509,26 @@ impl<P: Carried> Cake<P> {
         }
     }
 
-    /// Tins and their COBALTs have their shares of a rate.
-    fn has_rate(&mut self, env: &Env, rate: Rate) {
+    /// Tins have their shares of a rate.
+    fn share(&mut self, rate: Rate) {
         for (number, tin) in self.tins.iter_mut().enumerate() {
             let rate = self.config.diffserv.rate(number, rate);
             tin.schedule = Schedule::new(rate, tin.schedule.next);
             tin.flows.set_quantum(quantum(rate));
         }
+    }
+
+    /// Shapes at a rate from now on. COBALTs stay as they are.
+    fn shapes_at(&mut self, rate: Rate) {
+        self.share(rate);
+        if let Some(shaper) = self.special.as_mut().and_then(|special| special.shaper.as_mut()) {
+            shaper.set_rate(Some(rate));
+        }
+    }
+
+    /// Tins and their COBALTs have their shares of a rate.
+    fn has_rate(&mut self, env: &Env, rate: Rate) {
+        self.share(rate);
         if let Some(special) = &mut self.special {
             special.env = *env;
             special.weighs = rate == Rate::MAX;
@@ -536,12 +562,16 @@ impl Special {
     }
 }
 
-impl<P: Carried> Discipline<P> for Cake<P> {
-    type Config = CakeConfig;
-
-    fn new(config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
-        let (count, queues) = (config.diffserv.count(), config.queues());
-        let special = Self::special(config, env);
+impl<P: Carried> Cake<P> {
+    /// With a shaper of its own if it is `shaped`.
+    fn new(
+        config: &CakeConfig,
+        shaped: bool,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<Self, ConfigError> {
+        let (count, queues) = (config.diffserv.count(), config.queues_of_tin());
+        let special = Self::special(config, shaped, env);
         let rate = config.known(env.rate);
         let hash = FlowHash::new(rng);
         let tin = |number| {
@@ -582,10 +612,9 @@ impl<P: Carried> Discipline<P> for Cake<P> {
         })
     }
 
-    fn retune(&mut self, config: &CakeConfig, env: &Env) -> Result<(), ConfigError> {
+    fn retune(&mut self, config: &CakeConfig, env: &Env) {
         self.config = config.clone();
         self.has_config(env);
-        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ impl Bench {
     /// On a link that is another's.
     fn on(env: &Env, settings: &[(&str, &str)]) -> Self {
         let mut rng = Rng::new(3, 0);
-        let q = Cake::new(&config(settings), env, &mut rng).unwrap();
+        let q = Cake::new(&config(settings), false, env, &mut rng).unwrap();
         Self { q, rng, now: env.now }
     }
 
@@ -213,7 +213,7 @@ fn a_told_rate_is_as_good_as_one_that_was_known() {
     let slow = Env { limit: Limit::packets(10).unwrap(), rate: Rate::from_mbit(1), ..env(10) };
     let mut bench = Bench::new(10, &[]);
     bench.q.rate_changed(&slow);
-    let known = Cake::<u32>::new(&config(&[]), &slow, &mut Rng::new(3, 0)).unwrap();
+    let known = Cake::<u32>::new(&config(&[]), false, &slow, &mut Rng::new(3, 0)).unwrap();
     for (told, known) in bench.q.tins.iter().zip(&known.tins) {
         assert_eq!(
             (told.schedule.rate, told.flows.quantum),
@@ -252,7 +252,7 @@ impl Carried for Segment {
 fn acknowledgements_give_way_to_later_ones() {
     let left = |filter: &str, acks: &[Ack]| {
         let (mut rng, env) = (Rng::new(3, 0), env(100));
-        let mut q = Cake::new(&config(&[("ack_filter", filter)]), &env, &mut rng).unwrap();
+        let mut q = Cake::new(&config(&[("ack_filter", filter)]), false, &env, &mut rng).unwrap();
         let mut cx = Cx { now: env.now, rng: &mut rng };
         for (n, &ack) in acks.iter().enumerate() {
             // Another flow's between them.

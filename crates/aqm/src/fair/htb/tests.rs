@@ -478,3 +478,22 @@ fn a_leaf_that_runs_empty_learns_of_it() {
     let rested = average(&mut q, 1000);
     assert!(rested < 0.01 * busy, "{rested} after a second, {busy} before");
 }
+
+/// Leaves that together are sure of 2.4 times their link take turns of a packet; those of lower prio go first.
+#[test]
+fn leaves_that_are_promised_more_than_the_link_has_share_it() {
+    for (prio, expected) in [([1, 1, 1], [333.3; 3]), ([0, 1, 1], [400.0, 300.0, 300.0])] {
+        let root = Class::new(None, mbit(1000.0));
+        let leaf = |n: u32| Class {
+            quantum: 2000 * n,
+            prio: prio[n as usize - 1],
+            ..Class::new(Some(0), mbit(400.0 * f64::from(n)))
+        };
+        let classes = [root, leaf(1), leaf(2), leaf(3)];
+        let mut bench = Bench::new(&classes);
+        bench.run(&[Offers::All; 3], 1.0);
+        for (got, expected) in bench.rates(1.0).iter().zip(expected) {
+            assert!((got - expected).abs() < 2.0, "{prio:?}: {got} Mb/s, not {expected}");
+        }
+    }
+}

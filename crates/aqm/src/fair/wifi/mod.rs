@@ -361,14 +361,23 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Wifi<Q, P> {
             Some(queue) => queue.observe(now, sink),
             None => {
                 let busy = self.queues.iter().filter(|queue| queue.backlog().packets > 0).count();
-                sink("active", busy as f64);
+                sink("active_stations", busy as f64);
             }
         }
     }
 
+    /// How many packets the driver holds, which are out of the queue and in no aggregate, and how many of them are
+    /// for its station; or the signals of its station's queue. And what the queue reports.
     fn observe_flow(&self, packet: &Meta, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {
         let station = self.station(packet);
-        self.queues[self.queue_of(station)].observe_flow(packet, now, sink);
+        let queue = &self.queues[self.queue_of(station)];
+        if self.driver.is_some() {
+            sink("flow_driver_packets", f64::from(self.holds));
+            sink("flow_driver_own", self.held[usize::from(station)].len() as f64);
+        } else {
+            queue.observe(now, sink);
+        }
+        queue.observe_flow(packet, now, sink);
     }
 
     fn state(&self) -> State {

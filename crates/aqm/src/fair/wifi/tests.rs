@@ -150,3 +150,29 @@ fn queues_that_hold_packets_back_are_asked_in_time() {
         assert!((189_000_000..192_000_000).contains(&now), "{schedule:?}: {now}");
     }
 }
+
+/// With one queue it reports what the driver holds, with more the signals of the station's own.
+#[test]
+fn what_a_packet_meets_is_told() {
+    use crate::policy::docsis_pie::DocsisPie;
+    let told = |schedule| {
+        let pie = |env: &Env| {
+            Fifo::<DocsisPie, u32>::new(&Default::default(), env, &mut Rng::new(1, 0)).unwrap()
+        };
+        let mut wifi = built(schedule, 100, pie);
+        (0..50).for_each(|n| arrive(&mut wifi, 0, 4 + n as u16 % 2, n, 1500));
+        next(&mut wifi, 0);
+        let flow = FlowKey::labelled(7, Label { peer: 5, ..Label::default() });
+        let mut told = Vec::new();
+        let mut sink = |name, value| told.push((name, value));
+        wifi.observe_flow(&Meta { flow, ..Meta::default() }, Instant::ZERO, &mut sink);
+        told
+    };
+    // It took 20 packets, of which the aggregate has two of the slow station.
+    let [all, own, ..] = told(Schedule::Fifo(20))[..] else { panic!() };
+    assert_eq!(all.0, "flow_driver_packets");
+    assert!((18.0..=21.0).contains(&all.1), "{all:?}");
+    assert!(own.0 == "flow_driver_own" && (5.0..all.1).contains(&own.1), "{own:?} of {all:?}");
+    let of_queue = told(Schedule::Turns);
+    assert!(of_queue.iter().any(|(name, _)| *name == "active"), "{of_queue:?}");
+}
