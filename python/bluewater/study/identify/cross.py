@@ -20,7 +20,7 @@ _WAITS = 3
 """A packet that waits for so many full ones finds the bottleneck busy, and so does the next."""
 _FEW = 100
 """Fewer pairs of packets that waited tell nothing."""
-_BIN = 0.02
+_BIN = 0.025
 """Gaps within such a share are alike."""
 _OFTEN = 0.2
 """Gaps that are at least so often as the commonest ones, and as all, belong to neighbours."""
@@ -128,14 +128,11 @@ def read(recording: Recording, throughput: float) -> Cross | None:
     if np.count_nonzero(gap > 0) < _FEW:
         return None
     times = np.log(gap[gap > 0] / (8 * own[gap > 0]))
-    counts, edges = np.histogram(times, np.arange(times.min() - _BIN, times.max() + 2 * _BIN, _BIN))
-    pairs = counts[:-1] + counts[1:]
-    first = int(np.flatnonzero(pairs >= _OFTEN * pairs.max())[0])
-    alike = times[(times >= edges[first]) & (times < edges[first + 2])]
-    rate = float(np.exp(-np.median(alike)))
+    alike = _first_mode(times, _BIN)
+    rate = float(np.exp(-np.median(_first_mode(alike, _BIN / 5))))
     between = gap * rate / 8 - own
     share = float(between.sum() / (between.sum() + own.sum()))
-    if pairs[first] < _OFTEN * gap.size or share < _LEAST or rate > _MOST * throughput:
+    if alike.size < _OFTEN * gap.size or share < _LEAST or rate > _MOST * throughput:
         return None
     delay = recording.arrived - recording.sent - recording.size * 8 / rate
     left = recording.arrived - np.nanmin(delay)
@@ -143,6 +140,17 @@ def read(recording: Recording, throughput: float) -> Cross | None:
     found = Cross(rate, share, _size(between, own), behind, beside)
     most = _PACKETS * found.size
     return found if max(behind.passed.sum(), beside.passed.sum()) <= most else None
+
+
+def _first_mode(values: NDArray[Any], width: float) -> NDArray[Any]:
+    """Those values, within two bins of this width, at the first maximum that is no tail."""
+    low, high = float(values.min()), float(values.max())
+    counts, edges = np.histogram(values, np.arange(low - width, high + 2 * width, width))
+    pairs = counts[:-1] + counts[1:]
+    first = int(np.flatnonzero(pairs >= _OFTEN * pairs.max())[0])
+    while pairs[first + 1 :].size and pairs[first + 1] > pairs[first]:
+        first += 1
+    return values[(values >= edges[first]) & (values < edges[first + 2])]
 
 
 def _size(between: NDArray[Any], own: NDArray[Any]) -> int:
