@@ -342,7 +342,7 @@ def test_cross_traffic_is_read_off_gaps() -> None:
     assert (left - at[order] > 0.1).mean() > 0.8
     plain = np.zeros(2200, int)
     made = Recording(at[order][own], plain + 1400, plain, plain, left[own] + 0.05, plain)
-    found = cross.read(made, RATE)
+    found = cross.read(made, RATE, steady=False)
     assert found is not None
     assert found.rate == pytest.approx(RATE, rel=1e-6)
     assert found.size == 1200
@@ -356,13 +356,26 @@ def test_cross_traffic_is_read_off_gaps() -> None:
 
 
 def test_no_cross_traffic_is_seen_where_there_is_none(codel: Recording) -> None:
-    assert cross.read(codel, RATE) is None
-    assert cross.read(jittered(codel, 5e-3, ordered=True), RATE) is None
-    bunch = np.ceil(codel.arrived / 0.1) * 0.1
+    assert features.basics(codel).cross is None
+    assert features.basics(jittered(codel, 5e-3, ordered=True)).cross is None
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-5, 1e-3])
+@pytest.mark.parametrize("tick", [1e-3, 5e-3, 0.012, 0.03])
+def test_bunches_and_coarse_clocks_are_no_cross_traffic(
+    tick: float, gap: float, codel: Recording
+) -> None:
+    """As a radio link, a timer or a card hands packets over, faster than the bottleneck."""
     order = np.argsort(np.where(codel.lost, np.inf, codel.arrived), kind="stable")
-    rank = np.empty(order.size)
-    rank[order] = np.arange(order.size)
-    assert cross.read(replace(codel, arrived=bunch + 1e-5 * (rank % 50)), RATE) is None
+    late = np.ceil(codel.arrived[order] / tick) * tick
+    for k in range(1, int((~codel.lost).sum())):
+        late[k] = max(late[k], late[k - 1] + gap)
+    arrived = np.empty(order.size)
+    arrived[order] = late
+    made = replace(codel, arrived=np.where(codel.lost, np.nan, arrived))
+    basics = features.basics(made)
+    assert basics.cross is None
+    assert basics.rate == pytest.approx(RATE, rel=0.02)
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def skew(sent: NDArray[Any], delay: NDArray[Any]) -> float:
 def aligned(made: Recording) -> Recording:
     """A recording of two clocks without their skew, and with 0 as the least delay."""
     there = ~made.lost
-    through = made.arrived - made.sent - made.size * 8 / throughput(made)
+    through = made.arrived - made.sent - made.size * 8 / throughput(made).rate
     arrived = made.arrived - skew(made.sent[there], through[there]) * made.sent
     return replace(made, arrived=arrived - float(np.nanmin(arrived - made.sent)))
 

@@ -29,7 +29,7 @@ _LEAST = 1e-3
 _MOST = 5.0
 """A rate above so many times the largest throughput is that of bunches, as a radio link or a card
 hands them over, and not that of the bottleneck."""
-_PACKETS = 1_000_000
+_PACKETS = 300_000
 """More packets of cross traffic are not simulated."""
 _RESIDUE = 0.05
 """A packet that waits for such a share of a full one finds another in transmission."""
@@ -107,7 +107,7 @@ class Cross:
         return Packets(sent, zeros + self.size, zeros, np.arange(count) % flows)
 
 
-def read(recording: Recording, throughput: float) -> Cross | None:
+def read(recording: Recording, throughput: float, steady: bool) -> Cross | None:
     """What passed beside the recorded packets; None if gaps do not show it.
 
     Behind a packet that waits the next one follows after its own time of transmission, and that of
@@ -116,7 +116,9 @@ def read(recording: Recording, throughput: float) -> Cross | None:
 
     Args:
         recording: The packets.
-        throughput: The largest that it had, bit/s.
+        throughput: The usual one while packets waited, bit/s.
+        steady: Whether it was the same at most times. Others would change it with the load of the
+            recorded packets, so then only bunches and coarse clocks have shorter gaps.
     """
     there = np.flatnonzero(~recording.lost)
     order = there[np.argsort(recording.arrived[there], kind="stable")]
@@ -132,7 +134,8 @@ def read(recording: Recording, throughput: float) -> Cross | None:
     rate = float(np.exp(-np.median(_first_mode(alike, _BIN / 5))))
     between = gap * rate / 8 - own
     share = float(between.sum() / (between.sum() + own.sum()))
-    if alike.size < _OFTEN * gap.size or share < _LEAST or rate > _MOST * throughput:
+    most = throughput * (1 + _BIN if steady else _MOST)
+    if alike.size < _OFTEN * gap.size or share < _LEAST or rate > most:
         return None
     delay = recording.arrived - recording.sent - recording.size * 8 / rate
     left = recording.arrived - np.nanmin(delay)
@@ -150,7 +153,8 @@ def _first_mode(values: NDArray[Any], width: float) -> NDArray[Any]:
     first = int(np.flatnonzero(pairs >= _OFTEN * pairs.max())[0])
     while pairs[first + 1 :].size and pairs[first + 1] > pairs[first]:
         first += 1
-    return values[(values >= edges[first]) & (values < edges[first + 2])]
+    alike: NDArray[Any] = values[(values >= edges[first]) & (values < edges[first + 2])]
+    return alike
 
 
 def _size(between: NDArray[Any], own: NDArray[Any]) -> int:

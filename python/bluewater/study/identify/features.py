@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -52,12 +52,12 @@ class Basics:
 
 def basics(recording: Recording) -> Basics:
     """Rate, token bucket, base delay, cross traffic and jitter of a recording."""
-    rate = throughput(recording)
+    rate, steady = throughput(recording)
     usual = 0.0
-    if beside := cross.read(recording, rate):
+    if beside := cross.read(recording, rate, steady):
         rate = beside.rate
     elif varies := jitter(recording, rate):
-        rate, usual = throughput(recording, _LONG), varies.usual
+        rate, usual = throughput(recording, _LONG).rate, varies.usual
     burst = bucket(recording, rate, usual)
     waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
     base = float(np.nanmin(waited))
@@ -226,8 +226,8 @@ def _ahead(times: NDArray[Any], sizes: NDArray[Any], rate: float) -> float:
     return float(np.max(np.cumsum(sizes) - sizes[0] - rate / 8 * (times - times[0])))
 
 
-def throughput(recording: Recording, parts: int = 60) -> float:
-    """Bits per second of the bottleneck, over such a part of the recording's time.
+def throughput(recording: Recording, parts: int = 60) -> Throughput:
+    """Throughput of the bottleneck, over such a part of the recording's time.
 
     It is that of times which begin and end with packets that waited: a token bucket is empty then,
     and the bottleneck mostly busy. If there are few, it is near the largest one.
@@ -251,9 +251,25 @@ def throughput(recording: Recording, parts: int = 60) -> float:
     rate = float(np.quantile(found, 1 - _TAIL))
     waits = delay - delay.min() > _BUSY * size.max() * 8 / rate
     busy = found[(waits & waits[ends])[full]]
-    return float(np.quantile(busy, _STEADY)) if busy.size > _TAIL * found.size else rate
+    if busy.size <= _TAIL * found.size:
+        return Throughput(rate, False)
+    low, usual, high = np.quantile(busy, (0.2, _STEADY, 0.8))
+    return Throughput(float(usual), bool(high < _ALIKE * low))
 
 
+class Throughput(NamedTuple):
+    """Of the recorded packets through a busy bottleneck.
+
+    Attributes:
+        rate: The usual one, bit/s.
+        steady: Whether most times have the same.
+    """
+
+    rate: float
+    steady: bool
+
+
+_ALIKE = 1.02
 _STEADY = 0.7
 """A little more than half of these times have less throughput, because some are not busy."""
 _LONG = 20

@@ -55,7 +55,9 @@ def probed(scenario: Scenario) -> Recording:
         after = np.where(seen.marked, 3, seen.ecn)
         return Recording(seen.sent, seen.size, seen.ecn, seen.flow, arrived, after)
 
-    return sent(probe.packets(_dispersal(sent(probe.trains(_FIRST_GUESS)))))
+    plain = not canonical["queue"][0].keys() & {"shaper", "class"}
+    rate = link.rate_bps if plain else _dispersal(sent(probe.trains(_FIRST_GUESS)))
+    return sent(probe.packets(rate))
 
 
 def _dispersal(recording: Recording) -> float:
