@@ -64,7 +64,7 @@ impl Upstream {
         self.bytes_until(rate, 1)
     }
 
-    /// The same for the first `intervals`.
+    /// What a rate is from time 0 until the end of so many intervals, bytes, rounded down.
     fn bytes_until(&self, rate: Rate, intervals: u64) -> u64 {
         let time = u128::from(self.map.as_nanos()) * u128::from(intervals);
         (u128::from(rate.bits_per_second()) * time / BYTE) as u64
