@@ -355,6 +355,17 @@ def test_cross_traffic_is_read_off_gaps() -> None:
         assert np.abs(passed - np.searchsorted(when[~own], seconds_)).max() <= 5
 
 
+def test_less_than_a_packet_is_no_cross_traffic() -> None:
+    """A single small packet among 600, of which a candidate could not be given any."""
+    at, size = np.arange(600) * 1e-3, np.full(600, 1400)
+    size[300] = 900
+    own = np.arange(600) != 300
+    plain = np.zeros(599, int)
+    left = behind(at, size)[own]
+    made = Recording(at[own], size[own], plain, plain, left, plain)
+    assert cross.read(made, RATE, steady=False) is None
+
+
 def test_no_cross_traffic_is_seen_where_there_is_none(codel: Recording) -> None:
     assert features.basics(codel).cross is None
     assert features.basics(jittered(codel, 5e-3, ordered=True)).cross is None

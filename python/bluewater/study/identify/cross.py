@@ -134,15 +134,15 @@ def read(recording: Recording, throughput: float, steady: bool) -> Cross | None:
     rate = float(np.exp(-np.median(_first_mode(alike, _BIN / 5))))
     between = gap * rate / 8 - own
     share = float(between.sum() / (between.sum() + own.sum()))
-    most = throughput * (1 + _BIN if steady else _MOST)
-    if alike.size < _OFTEN * gap.size or share < _LEAST or rate > most:
+    fastest = throughput * (1 + _BIN if steady else _MOST)
+    if alike.size < _OFTEN * gap.size or share < _LEAST or rate > fastest:
         return None
     delay = recording.arrived - recording.sent - recording.size * 8 / rate
     left = recording.arrived - np.nanmin(delay)
     behind, beside = (_course(recording, rate, left, order, fair) for fair in (False, True))
     found = Cross(rate, share, _size(between, own), behind, beside)
-    most = _PACKETS * found.size
-    return found if max(behind.passed.sum(), beside.passed.sum()) <= most else None
+    packets = [each.passed.sum() / found.size for each in (behind, beside)]
+    return found if min(packets) >= 1 and max(packets) <= _PACKETS else None
 
 
 def _first_mode(values: NDArray[Any], width: float) -> NDArray[Any]:
@@ -151,7 +151,7 @@ def _first_mode(values: NDArray[Any], width: float) -> NDArray[Any]:
     counts, edges = np.histogram(values, np.arange(low - width, high + 2 * width, width))
     pairs = counts[:-1] + counts[1:]
     first = int(np.flatnonzero(pairs >= _OFTEN * pairs.max())[0])
-    while pairs[first + 1 :].size and pairs[first + 1] > pairs[first]:
+    while first + 1 < pairs.size and pairs[first + 1] > pairs[first]:
         first += 1
     alike: NDArray[Any] = values[(values >= edges[first]) & (values < edges[first + 2])]
     return alike

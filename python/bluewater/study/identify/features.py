@@ -270,6 +270,7 @@ class Throughput(NamedTuple):
 
 
 _ALIKE = 1.02
+"""Times of steady throughput differ by less than this factor."""
 _STEADY = 0.7
 """A little more than half of these times have less throughput, because some are not busy."""
 _LONG = 20
