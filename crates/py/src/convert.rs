@@ -9,7 +9,7 @@ use sim::results::table::{Column, Table};
 pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (spec, made) in outcome.tables() {
-        all.set_item(spec.name, table(py, made, &[])?)?;
+        all.set_item(spec.name, table(py, made)?)?;
     }
     let summary = PyDict::new(py);
     for (name, column) in outcome.summary.columns() {
@@ -25,17 +25,11 @@ pub(crate) fn outcome<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound
     Ok(all)
 }
 
-/// A list for each column; only for those of `these` names, if there is one.
-pub(crate) fn table<'py>(
-    py: Python<'py>,
-    table: &Table,
-    these: &[String],
-) -> PyResult<Bound<'py, PyDict>> {
+/// A list for each column.
+pub(crate) fn table<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     for (name, column) in table.columns() {
-        if these.is_empty() || these.iter().any(|each| each == name) {
-            columns.set_item(name, list(py, column)?)?;
-        }
+        columns.set_item(name, list(py, column)?)?;
     }
     Ok(columns)
 }

@@ -91,7 +91,8 @@ impl Prepared {
         drop(own::failure());
         if journal.is_some() {
             let flows = flows.into_iter().map(|(first, last)| first..=last).collect();
-            run.keep_journal(&Selection { flows, time: time.0..=time.1, every: every.max(1) });
+            let time = time.0..=time.1;
+            run.keep_journal(&Selection { flows, time, every: every.max(1), columns });
         }
         let advance = |run: &mut Run| {
             if self.attached {
@@ -103,7 +104,7 @@ impl Prepared {
         let tell = |run: &mut Run| match &journal {
             None => Ok(()),
             Some(journal) => run.drain_journal().into_iter().try_for_each(|(queue, rows)| {
-                journal.call1((queue, convert::table(py, &rows, &columns)?)).map(drop)
+                journal.call1((queue, convert::table(py, &rows)?)).map(drop)
             }),
         };
         loop {

@@ -112,8 +112,12 @@ fn who_was_signalled_had_a_coin_below_the_probability() {
 #[test]
 fn a_selection_keeps_a_journal_small() {
     let all = run("red", Some(&Selection::default())).1;
-    let some =
-        Selection { flows: vec![0..=1, 10..=10], time: 1_000_000_000..=2_000_000_000, every: 3 };
+    let some = Selection {
+        flows: vec![0..=1, 10..=10],
+        time: 1_000_000_000..=2_000_000_000,
+        every: 3,
+        columns: ["left_ns", "n", "turn_avg"].map(str::to_owned).to_vec(),
+    };
     let few = run("red", Some(&some)).1;
     let [n, flow, at] = ["n", "flow", "arrived_ns"].map(|name| column(&all, name));
     let expected: Vec<String> = (0..n.len())
@@ -123,4 +127,9 @@ fn a_selection_keeps_a_journal_small() {
         .collect();
     assert!(expected.len() > 50);
     assert_eq!(column(&few, "n"), expected);
+    assert!(column(&few, "turn_avg").iter().any(|value| !value.is_empty()));
+    for table in &few {
+        let names: Vec<_> = table.columns().map(|(name, _)| name).collect();
+        assert_eq!(names, ["n", "left_ns", "turn_avg"]);
+    }
 }

@@ -180,7 +180,7 @@ impl Managed {
 
     /// The rows of its journal that are ready, or all if nothing more will happen.
     pub(crate) fn drain_journal(&mut self, all: bool) -> Option<Table> {
-        Some(self.journal.as_mut()?.drain(all))
+        self.journal.as_mut()?.drain(all)
     }
 
     /// Whether the next packet is dropped, as if there was no room.

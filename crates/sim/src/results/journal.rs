@@ -22,11 +22,13 @@ pub struct Selection {
     pub time: RangeInclusive<u64>,
     /// Of all arrivals at a queue those whose number is a multiple of this; at least 1.
     pub every: u64,
+    /// The columns of the table; all if none is named.
+    pub columns: Vec<String>,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Self { flows: Vec::new(), time: 0..=u64::MAX, every: 1 }
+        Self { flows: Vec::new(), time: 0..=u64::MAX, every: 1, columns: Vec::new() }
     }
 }
 
@@ -35,6 +37,10 @@ impl Selection {
         n.is_multiple_of(self.every)
             && self.time.contains(&now)
             && (self.flows.is_empty() || self.flows.iter().any(|flows| flows.contains(&flow)))
+    }
+
+    fn has_column(&self, name: &str) -> bool {
+        self.columns.is_empty() || self.columns.iter().any(|each| each == name)
     }
 }
 
@@ -98,7 +104,7 @@ const BATCH: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     selection: Selection,
-    /// Names of the signals.
+    /// Names of the signals; none if no column has one.
     names: Vec<String>,
     /// So many have arrived.
     arrived: u64,
@@ -115,9 +121,13 @@ pub(crate) struct Journal {
 impl Journal {
     /// That of an empty `queue`.
     pub(crate) fn new(selection: Selection, queue: &AnyQdisc<Packet>) -> Self {
+        let mut names = names(queue);
+        if !signals(&names).any(|(column, ..)| selection.has_column(&column)) {
+            names.clear();
+        }
         Self {
             selection,
-            names: names(queue),
+            names,
             arrived: 0,
             rows: VecDeque::new(),
             waiting: HashMap::new(),
@@ -138,16 +148,22 @@ impl Journal {
         self.notes = notes;
     }
 
-    /// The rows that are ready, none while they are few; or all if nothing more will happen. They are
-    /// not given again.
-    pub(crate) fn drain(&mut self, all: bool) -> Table {
+    /// The rows that are ready, `None` while they are few; or all if nothing more will happen. They
+    /// are not given again.
+    pub(crate) fn drain(&mut self, all: bool) -> Option<Table> {
         let open = |row: &Row| row.fate == Fate::Queued;
         let ready = match all {
             true => self.rows.len(),
             false if self.rows.len() < BATCH => 0,
             false => self.rows.iter().position(open).unwrap_or(self.rows.len()),
         };
-        table(&self.rows.drain(..ready).collect::<Vec<_>>(), &self.names)
+        let rows = self.rows.drain(..ready).collect::<Vec<_>>();
+        (all || ready > 0).then(|| table(&rows, &self.names, &self.selection))
+    }
+
+    /// Values of the signals, if they are written down.
+    fn values<'a>(&self, signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> Vec<f64> {
+        signals.into_iter().take(self.names.len()).map(|&(_, value)| value).collect()
     }
 
     fn row(&mut self, n: u64) -> Option<&mut Row> {
@@ -186,7 +202,7 @@ impl Journal {
             meta: *meta,
             packets_found: sight.backlog.packets,
             bytes_found: sight.backlog.bytes,
-            signals: [values(sight.before), values(sight.after), Vec::new(), Vec::new()],
+            signals: [self.values(sight.before), self.values(sight.after), Vec::new(), Vec::new()],
             drawn: Drawn::new(now, sight.coins),
             marked: None,
             fate: Fate::Queued,
@@ -216,9 +232,11 @@ impl Journal {
         if matches!(sight.call, Call::Departure(_))
             && self.expected == Some(n)
             && sight.signals[..number].iter().all(|signal| signal.marked)
-            && let Some(row) = self.row(n)
         {
-            row.signals[2] = values(sight.before);
+            let before = self.values(sight.before);
+            if let Some(row) = self.row(n) {
+                row.signals[2] = before;
+            }
         }
     }
 
@@ -229,9 +247,10 @@ impl Journal {
             self.dropped_with(n);
         }
         self.looked_at(sight, number, n);
+        let after = self.values(sight.after_signal(number));
         let Some(row) = self.row(n) else { return };
         if now > row.now || !arrival {
-            row.signals[3] = values(sight.after_signal(number));
+            row.signals[3] = after;
         }
         // A packet that another one drives out keeps what was drawn for it.
         if !arrival || signal.cause == Cause::Early {
@@ -274,9 +293,10 @@ impl Watcher<Packet> for Journal {
             && let Some(n) = self.number(meta, packet, true)
         {
             self.looked_at(sight, sight.signals.len(), n);
+            let after = self.values(sight.after);
             let Some(row) = self.row(n) else { return };
             (row.fate, row.left) = (Fate::Sent, sight.now.as_nanos());
-            row.signals[3] = values(sight.after);
+            row.signals[3] = after;
             let coins = sight.drawn_for(sight.signals.len());
             if !coins.is_empty() {
                 row.drawn = Drawn::new(row.left, coins);
@@ -298,11 +318,14 @@ fn key(meta: &Meta, packet: &Packet) -> Key {
     (packet.flow, packet.seq, packet.connection, packet.payload.kind().name(), meta.arrived)
 }
 
-fn values<'a>(signals: impl IntoIterator<Item = &'a (&'static str, f64)>) -> Vec<f64> {
-    signals.into_iter().map(|&(_, value)| value).collect()
+/// The columns of signals: when each was seen, as its place in [`Row::signals`], and which it is.
+fn signals(names: &[String]) -> impl Iterator<Item = (String, usize, usize)> {
+    ["found", "then", "turn", "left"].into_iter().enumerate().flat_map(move |(when, prefix)| {
+        names.iter().enumerate().map(move |(i, name)| (format!("{prefix}_{name}"), when, i))
+    })
 }
 
-fn table(rows: &[Row], names: &[String]) -> Table {
+fn table(rows: &[Row], names: &[String], selection: &Selection) -> Table {
     let count = |f: &dyn Fn(&Row) -> u64| Column::Count(rows.iter().map(f).collect());
     let real = |f: &dyn Fn(&Row) -> Option<f64>| Column::Real(rows.iter().map(f).collect());
     let text = |f: &dyn Fn(&Row) -> &'static str| {
@@ -310,41 +333,42 @@ fn table(rows: &[Row], names: &[String]) -> Table {
     };
     let ended = |row: &Row| (row.fate != Fate::Queued).then_some(row.left);
     let mut t = Table::default();
-    t.push("n", count(&|row| row.n));
-    t.push("arrived_ns", count(&|row| row.now));
-    t.push("flow", count(&|row| row.flow.into()));
-    t.push("connection", count(&|row| row.connection.into()));
-    t.push("seq", count(&|row| row.seq.into()));
-    t.push("kind", text(&|row| row.kind));
-    t.push("bytes", count(&|row| row.meta.len.into()));
-    t.push("ecn", text(&|row| codepoint(row.meta.ecn)));
-    t.push("found_packets", count(&|row| row.packets_found.into()));
-    t.push("found_bytes", count(&|row| row.bytes_found));
-    t.push("p", real(&|row| row.drawn.coin?.p));
-    t.push("coin", real(&|row| Some(row.drawn.coin?.drawn)));
-    t.push("coin_ns", real(&|row| row.drawn.coin.map(|_| row.drawn.now as f64)));
-    t.push("coins", count(&|row| row.drawn.coins as u64));
-    t.push("marked", text(&|row| row.marked.map_or("", |(_, cause)| cause.name())));
-    t.push("marked_ns", real(&|row| row.marked.map(|(at, _)| at as f64)));
-    t.push(
-        "fate",
+    let mut push = |name: &str, column: &dyn Fn() -> Column| {
+        if selection.has_column(name) {
+            t.push(name, column());
+        }
+    };
+    push("n", &|| count(&|row| row.n));
+    push("arrived_ns", &|| count(&|row| row.now));
+    push("flow", &|| count(&|row| row.flow.into()));
+    push("connection", &|| count(&|row| row.connection.into()));
+    push("seq", &|| count(&|row| row.seq.into()));
+    push("kind", &|| text(&|row| row.kind));
+    push("bytes", &|| count(&|row| row.meta.len.into()));
+    push("ecn", &|| text(&|row| codepoint(row.meta.ecn)));
+    push("found_packets", &|| count(&|row| row.packets_found.into()));
+    push("found_bytes", &|| count(&|row| row.bytes_found));
+    push("p", &|| real(&|row| row.drawn.coin?.p));
+    push("coin", &|| real(&|row| Some(row.drawn.coin?.drawn)));
+    push("coin_ns", &|| real(&|row| row.drawn.coin.map(|_| row.drawn.now as f64)));
+    push("coins", &|| count(&|row| row.drawn.coins as u64));
+    push("marked", &|| text(&|row| row.marked.map_or("", |(_, cause)| cause.name())));
+    push("marked_ns", &|| real(&|row| row.marked.map(|(at, _)| at as f64)));
+    push("fate", &|| {
         text(&|row| match row.fate {
             Fate::Queued => "queued",
             Fate::Sent => "sent",
             Fate::Dropped(_) => "dropped",
-        }),
-    );
-    t.push(
-        "dropped",
-        text(&|row| if let Fate::Dropped(cause) = row.fate { cause.name() } else { "" }),
-    );
-    t.push("with", real(&|row| row.with.map(|n| n as f64)));
-    t.push("left_ns", real(&|row| ended(row).map(|at| at as f64)));
-    t.push("delay_s", real(&|row| ended(row).map(|at| (at - row.now) as f64 / 1e9)));
-    for (when, which) in [("found", 0), ("then", 1), ("turn", 2), ("left", 3)] {
-        for (i, name) in names.iter().enumerate() {
-            t.push(&format!("{when}_{name}"), real(&|row| row.signals[which].get(i).copied()));
-        }
+        })
+    });
+    push("dropped", &|| {
+        text(&|row| if let Fate::Dropped(cause) = row.fate { cause.name() } else { "" })
+    });
+    push("with", &|| real(&|row| row.with.map(|n| n as f64)));
+    push("left_ns", &|| real(&|row| ended(row).map(|at| at as f64)));
+    push("delay_s", &|| real(&|row| ended(row).map(|at| (at - row.now) as f64 / 1e9)));
+    for (name, when, i) in signals(names) {
+        push(&name, &|| real(&|row| row.signals[when].get(i).copied()));
     }
     t
 }
