@@ -3,8 +3,9 @@
 Makes recordings of queues with parameters, rates and delays drawn at random, one family after the
 other, identifies each, and adds a row for each to docs/measured/identify.csv. With further
 arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. With ``foreign``
-behind the seed the queues are of FOREIGN. ``python scripts/identify.py SEED,SEED`` counts the rows
-of seeds.
+behind the seed the queues are of FOREIGN; with the name of a program, a kernel in user mode
+(crates/validation/reference/linux_build.sh), they are the kernel's. ``python scripts/identify.py
+SEED,SEED`` counts the rows of seeds.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tomli_w
 
+from bluewater.kernel import uml
 from bluewater.study.identify import infer, path, probe
 from bluewater.study.identify.candidates import FAMILIES
 from bluewater.study.identify.recording import Recording
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from bluewater.study.identify.infer import Answer
 
 OUT = Path(__file__).parents[1] / "docs/measured/identify.csv"
+INSIDE = Path(__file__).with_name("identify_inside.py")
 LINUX = {"preset": "linux"}
 _TCP = {"transport": "cubic", "preset": "linux", "packet": "1500B", "start": "0s..1s"}
 _PAGES = {"app": "web", "size": "24p", "shape": 1.2, "objects": 4, "off": "2s", "handshake": True}
@@ -48,6 +51,11 @@ LOST, MARKED = {"losses": 0.01}, {"marks": 0.05}
 """Random losses and marks in front of the queue."""
 BESIDE = (*JITTER, *TRAFFIC, *LOST, *MARKED)
 """What disturbs a recording."""
+KERNEL = (
+    *("pfifo", "bfifo", "pfifo_head_drop", "sfq", "red", "choke", "sfb"),
+    *("codel", "fq_codel", "pie", "fq_pie", "cake", "dualpi2"),
+)
+"""Disciplines of Linux."""
 FOREIGN = (
     *("random-drop", "wred", "pi", "pi2", "rem", "avq", "gsp"),
     *("fred", "sred", "red-pd", "csfq", "m-choke", "curvy-red", "bernoulli"),
@@ -105,28 +113,74 @@ class Draw(random.Random):
             return "1000p", LINUX | linux[family]
         return ("1000p", others[family]) if family in others else (shallow, {})
 
+    def words(self, name: str, rate: float) -> tuple[str, str, str, dict[str, Any]]:
+        """A discipline of Linux as ``tc`` has it; its family, buffer and parameters."""
+        families = {"pfifo": "droptail", "bfifo": "droptail", "pfifo_head_drop": "drop-front"}
+        family = families.get(name, name.replace("_", "-"))
+        buffer, params = self.queue(family)
+        given = {
+            key: value.removesuffix("p").removesuffix("B")
+            for key, value in params.items() if isinstance(value, str)
+        }  # fmt: skip
+        if name == "bfifo":
+            buffer = f"{1400 * int(buffer[:-1])}B"
+        elif name == "sfq":
+            buffer = self.packets(40, 127)
+        limit = f"{name} limit {buffer[:-1]}"
+        if name in ("red", "choke"):
+            least, most = int(given["min_th"]), int(given["max_th"])
+            in_bytes = 1 if name == "red" else 1000
+            burst = (2 * least + most) * in_bytes // 3000 + 1
+            limit += (
+                f" min {least} max {most} avpkt 1000 burst {burst}"
+                f" probability {params['max_p']} bandwidth {round(rate)}bit"
+            )
+        elif name == "sfb":
+            limit += f" target {given['bin_size']} max {given['bin_limit']}"
+        elif name == "cake":
+            limit = f"cake bandwidth {round(rate)}bit raw rtt {given['rtt']}"
+        elif name == "dualpi2":
+            limit += f" target {int(given['target'][:-2]) / 1000}ms"
+        else:
+            for key in ("target", "interval"):
+                limit += f" {key} {given[key]}" if key in given else ""
+        if name in ("red", "choke", "codel", "pie", "fq_pie") and self.random() < 0.5:
+            limit += " ecn"
+        return limit, family, buffer, params
+
 
 def recorded(
-    draw: Draw, family: str, folder: Path, beside: str = ""
+    draw: Draw, family: str, folder: Path, beside: str = "", kernel: str = ""
 ) -> tuple[Recording, dict[str, Any]]:
-    """A recording of a family, and what its queue is."""
+    """A recording of a family, or of a discipline of a kernel, and what its queue is."""
     rate, base, seed = draw.between(2e6, 2e7), draw.between(0.002, 0.15), draw.randrange(1, 10**6)
-    buffer, params = draw.queue(family)
+    words = ""
+    if kernel:
+        byte = round(8e9 / rate)  # ns
+        rate = 8e9 / byte
+        words, family, buffer, params = draw.words(family, rate)
+    else:
+        buffer, params = draw.queue(family)
     sent = probe.packets(rate * draw.uniform(0.93, 1.07), seed=seed)
     chance = np.random.default_rng(seed)
     there = chance.random(sent.sent.size) >= LOST.get(beside, 0.0)
     kept = probe.Packets(sent.sent[there], sent.size[there], sent.ecn[there], sent.flow[there])
-    path.capture(kept, folder / "probe.pcapng")
-    queue = path.Queue(family, buffer, rate, params)
-    text = path.scenario(queue, folder / "probe.pcapng", kept.sent[-1], seed)
-    if beside in TRAFFIC:
-        table = tomllib.loads(text)
-        table["link"][0]["delay"] = duration_text(base)
-        table["traffic"].append(TRAFFIC[beside] | {"from": ["A"], "to": ["B"]})
-        text = tomli_w.dumps(table)
-    seen = path.run(text, int(sent.flow.max()) + 1)
+    if kernel:
+        seen = through(kernel, words, byte, kept, seed)
+    else:
+        path.capture(kept, folder / "probe.pcapng")
+        queue = path.Queue(family, buffer, rate, params)
+        text = path.scenario(queue, folder / "probe.pcapng", kept.sent[-1], seed)
+        if beside in TRAFFIC:
+            table = tomllib.loads(text)
+            table["link"][0]["delay"] = duration_text(base)
+            table["traffic"].append(TRAFFIC[beside] | {"from": ["A"], "to": ["B"]})
+            text = tomli_w.dumps(table)
+        seen = path.run(text, int(sent.flow.max()) + 1)
     arrived, after = np.full(sent.sent.size, np.nan), sent.ecn.copy()
-    arrived[there] = seen.sent + seen.waited + seen.size * 8 / rate + base
+    # What CAKE shapes leaves it on a faster line.
+    took = 0 if words.startswith("cake") else seen.size * 8 / rate
+    arrived[there] = seen.sent + seen.waited + took + base
     after[there] = np.where(seen.marked, 3, seen.ecn)
     if beside in MARKED:
         after = np.where((after > 0) & (chance.random(after.size) < MARKED[beside]), 3, after)
@@ -135,8 +189,36 @@ def recorded(
         late = arrived + chance.uniform(0, JITTER[beside], arrived.size)
         late = np.fmax.accumulate(late[order])
         arrived[order] = np.where(np.isnan(arrived[order]), np.nan, late)
-    about = {"rate_bps": round(rate), "delay_s": round(base, 4), "buffer": buffer, "params": params}
+    about = {
+        "family": family, "rate_bps": round(rate), "delay_s": round(base, 4), "buffer": buffer,
+        "params": params, "words": words,
+    }  # fmt: skip
     return Recording(sent.sent, sent.size, sent.ecn, sent.flow, arrived, after), about
+
+
+def through(kernel: str, words: str, byte: int, sent: probe.Packets, seed: int) -> path.Seen:
+    """What a kernel's discipline does to packets.
+
+    Args:
+        kernel: The program.
+        words: The discipline in the words of ``tc``.
+        byte: Time of a byte on the line, ns.
+        sent: The packets.
+        seed: Of what the discipline draws.
+    """
+    at = np.rint(sent.sent * 1e9).astype(int)
+    packets = np.stack([at, sent.size, sent.ecn, sent.flow], axis=1).tolist()
+    # CAKE is the line by itself.
+    own = 0 if words.startswith("cake") else byte
+    setting = {"words": words, "byte": own, "packets": packets, "seed": seed}
+    with tempfile.TemporaryDirectory() as folder:
+        left = uml.run(setting, folder, INSIDE, kernel)
+    when, ecn = (
+        np.array([left.get(str(n), (math.nan, bits))[k] for n, bits in enumerate(sent.ecn)])
+        for k in (0, 1)
+    )
+    marked = (ecn == 3) & (sent.ecn != 3)
+    return path.Seen(sent.sent, sent.size, sent.ecn, sent.flow, when * 1e-9 - sent.sent, marked)
 
 
 def size(text: str) -> float:
@@ -163,8 +245,9 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
     """Measures so many recordings, undisturbed if nothing is named."""
     draw = Draw(seed)
     foreign = besides[:1] == ["foreign"]
-    besides = besides[foreign:] or [""]
-    families = list(FOREIGN) if foreign else [each.name for each in FAMILIES]
+    kernel = besides[0] if besides and Path(besides[0]).is_file() else ""
+    besides = besides[foreign or bool(kernel) :] or [""]
+    families = list(FOREIGN if foreign else KERNEL if kernel else (f.name for f in FAMILIES))
     draw.shuffle(families)
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:
@@ -174,13 +257,15 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
         for n in range(count):
             family = families[n % len(families)]
             beside = besides[n % len(besides)]
-            recording, about = recorded(draw, family, Path(folder), beside)
+            recording, about = recorded(draw, family, Path(folder), beside, kernel)
+            family, words = about.pop("family"), about.pop("words")
             began = time.monotonic()
             answer = infer.identify(recording)
             named = " or ".join(answer.families) or "unknown"
             found = " ".join(f"{p.name}={p.value}" for p in answer.parameters)
             last = main_of(family, answer, about)
-            about["params"] = " ".join(f"{key}={value}" for key, value in about["params"].items())
+            params = " ".join(f"{key}={value}" for key, value in about["params"].items())
+            about["params"] = words or params
             misfit = round(answer.misfit, 3)
             rows.writerow([seed, beside, family, *about.values(), named, misfit, found, *last])
             out.flush()

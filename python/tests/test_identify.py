@@ -289,6 +289,17 @@ def jittered(made: Recording, longest: float, ordered: bool) -> Recording:
     return replace(made, arrived=np.where(made.lost, np.nan, late))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("t_update", ["15ms", "30ms"])
+def test_pie_is_found_with_any_timer_of_linux(t_update: str, short: None) -> None:
+    params = f'preset = "linux", target = "20ms", t_update = "{t_update}"'
+    found = infer.identify(recorded("pie", "1000p", params))
+    assert found.families == ("pie",)
+    assert found.queue.params["t_update"] == t_update
+    (target,) = (each.value for each in found.parameters if each.name == "target")
+    assert seconds(target) == pytest.approx(0.02, rel=0.2)
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording, ordered: bool) -> None:
     basics = features.basics(jittered(codel, 5e-3, ordered))
@@ -307,16 +318,21 @@ def test_a_queue_is_found_behind_jitter(codel: Recording, ordered: bool, short: 
     assert seconds(interval) == pytest.approx(0.06, rel=0.2)
 
 
-@pytest.mark.parametrize("burst", [0, 6000, 12_000])
-def test_a_token_bucket_is_read_off(burst: int) -> None:
-    """Packets that pass at once would raise the rate, and have no time of transmission."""
+@pytest.mark.parametrize(("burst", "read"), [(0, 0), (probe.FULL, 0), (6000, 6000), (12_000,) * 2])
+def test_a_token_bucket_is_read_off(burst: int, read: int) -> None:
+    """Packets that pass at once would raise the rate, and have no time of transmission.
+
+    A bucket of a packet, such as CAKE's shaper, is a line that takes no time.
+    """
     behind = scenario("droptail", "80p")
     if burst:
         shaper = {"rate": f"{RATE}bit", "burst": f"{burst}B"}
         behind = behind.with_({"queue.0.shaper": shaper, "link.0.rate": "100mbit"})
     made = virtual.probed(behind)
     observed, basics = infer.observe(made)
-    assert basics.burst == pytest.approx(burst, rel=0.1)
+    assert basics.burst == pytest.approx(read, rel=0.1)
+    assert (basics.line > RATE * 1.1) == (burst > 0)
+    assert not basics.jitter
     assert basics.rate == pytest.approx(RATE, rel=0.002)
     assert basics.base == pytest.approx(0.03, abs=2e-4)
     family = next(each for each in FAMILIES if each.name == "droptail")

@@ -11,7 +11,7 @@ from bluewater.units import duration_text
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 Point = dict[str, Any]
 """A value for each axis and choice of a family, by name."""
@@ -41,8 +41,10 @@ _DEEPEST = 20_000.0
 """The deepest buffer of a search, in packets, unless more waited."""
 
 
-_LINUX = {"preset": ("linux", None)}
-_UNITS = {"unit": ("packets", "bytes")}
+Choices = dict[str, tuple[Any, ...]]
+"""What has no order, by name."""
+_LINUX: Choices = {"preset": ("linux", None)}
+_UNITS: Choices = {"unit": ("packets", "bytes")}
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Family:
 
     name: str
     axes: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    choices: Choices = field(default_factory=dict)
     fair: bool = False
     ecn: bool = True
     early: bool = True
@@ -79,6 +81,9 @@ class Family:
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}
 _RED = {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}
 _PIE = {"target": (0.015, 0.002, 0.15)}
+_TICKS: Choices = {"t_update": ("15ms", "20ms", "30ms")}
+"""PIE's updates by the RFC, and by Linux's timer: 15 ms become 16, 20 or 30 with 1000, 250 or 100
+ticks a second."""
 _BLUE = {
     "freeze_time": (0.1, 0.01, 1.0),
     "increment": (0.02, 0.001, 0.1),
@@ -92,14 +97,14 @@ FAMILIES = (
     Family("blue", _BLUE),
     Family("codel", _CODEL, _LINUX),
     Family("cobalt", _CODEL),
-    Family("pie", _PIE, _LINUX),
+    Family("pie", _PIE, _LINUX | _TICKS),
     Family("choke", _RED, _LINUX),
     Family("sfb", {"bin_size": (19, 5, 100), "increment": (5e-4, 1e-4, 5e-3)}, _LINUX),
     Family("dualpi2", {"target": (0.015, 0.003, 0.1), "min_th": (0.001, 0.0002, 0.01)}, _LINUX),
     Family("sfq", choices=_LINUX, fair=True, ecn=False, early=False),
     Family("drr", fair=True, ecn=False, early=False),
     Family("fq-codel", _CODEL, _LINUX, fair=True),
-    Family("fq-pie", _PIE, _LINUX, fair=True),
+    Family("fq-pie", _PIE, _LINUX | _TICKS, fair=True),
     Family("cake", {"rtt": (0.1, 0.005, 1.0)}, fair=True),
 )
 
@@ -139,7 +144,11 @@ def starts(family: Family, room: Room) -> list[Point]:
         others = [{"rtt": each} for each in _TRIPS]
     elif "target" in family.axes:
         low, high = bounds(family, "target", room)
-        others = [{"target": min(max(room.usual * each, low), high)} for each in (0.5, 1.0)]
+        ticks = family.choices.get("t_update", (None,))
+        others = [
+            {"target": min(max(room.usual * each, low), high), "t_update": tick}
+            for each in (0.5, 1.0) for tick in ticks
+        ]  # fmt: skip
     elif "initial" in family.axes:
         others = [{"buffer": most, "initial": each} for each in _BEFORE]
     elif not family.axes:
@@ -175,7 +184,7 @@ _OTHER = 0.25
 
 def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Queue:
     """The path's queue for a point of the search."""
-    params = {"preset": point["preset"]} if point.get("preset") else {}
+    params = {name: point[name] for name in ("preset", "t_update") if point.get(name)}
     if family.ecn and family.name != "dualpi2":
         params["ecn"] = ecn
     for name in family.axes.keys() - {"wide"}:

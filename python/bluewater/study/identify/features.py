@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,8 +36,9 @@ class Basics:
     Attributes:
         base: Least time from sending to arrival without transmission, s, on the clocks' difference.
         rate: Rate of the bottleneck, bit/s.
-        burst: Bytes that it lets pass at once, as a token bucket does; 0 if each packet takes its
-            time on a link.
+        burst: Bytes that it lets pass at once, as a token bucket does; 0 if packets leave one by
+            one.
+        line: Rate of the link on which packets leave, bit/s: more behind a shaper.
         waited: Time of each packet in the queue, s; NaN if it is lost.
         cross: What else passes, if anything.
         jitter: What the path adds; none if something else passes, because nothing tells them apart.
@@ -45,6 +47,7 @@ class Basics:
     base: float
     rate: float
     burst: int
+    line: float
     waited: NDArray[Any]
     cross: Cross | None
     jitter: Jitter
@@ -53,16 +56,18 @@ class Basics:
 def basics(recording: Recording) -> Basics:
     """Rate, token bucket, base delay, cross traffic and jitter of a recording."""
     rate, steady = throughput(recording)
-    usual = 0.0
+    usual, fast = 0.0, behind(recording, rate)
     if beside := cross.read(recording, rate, steady):
         rate = beside.rate
-    elif varies := jitter(recording, rate):
+    elif varies := jitter(recording, rate, fast):
         rate, usual = throughput(recording, _LONG).rate, varies.usual
     burst = bucket(recording, rate, usual)
-    waited = recording.arrived - recording.sent - recording.size * 8 / line(rate, burst)
+    if burst:
+        fast = line(rate, burst)
+    waited = recording.arrived - recording.sent - recording.size * 8 / fast
     base = float(np.nanmin(waited))
-    late = NO_JITTER if beside else jitter(recording, line(rate, burst))
-    return Basics(base, rate, burst, waited - base, beside, late)
+    late = NO_JITTER if beside else jitter(recording, rate, fast)
+    return Basics(base, rate, burst, fast, waited - base, beside, late)
 
 
 @dataclass(frozen=True)
@@ -105,11 +110,18 @@ _LITTLE, _LITTLE_S = 0.1, 5e-5
 """Jitter below this share of a full packet's time, or below this time in s, does not count."""
 
 
-def jitter(recording: Recording, rate: float) -> Jitter:
-    """What packets show that were sent when all before had arrived, on a line of this rate."""
-    idle = (_rests(recording) > 0) & ~recording.lost
-    delay = (recording.arrived - recording.sent - recording.size * 8 / rate)[idle]
-    little = max(_LITTLE_S, _LITTLE * recording.size.max() * 8 / rate)
+def jitter(recording: Recording, rate: float, fast: float) -> Jitter:
+    """What packets show that were sent when all before had arrived, and a shaper lets pass again.
+
+    Args:
+        recording: The recording.
+        rate: Of the bottleneck, bit/s.
+        fast: Of the link behind it, bit/s.
+    """
+    full = recording.size.max() * 8 / rate
+    idle = (_rests(recording) > (full if fast > rate else 0)) & ~recording.lost
+    delay = (recording.arrived - recording.sent - recording.size * 8 / fast)[idle]
+    little = max(_LITTLE_S, _LITTLE * full * rate / fast)
     if delay.size < _IDLE_PACKETS or np.quantile(delay, _NEARLY) - delay.min() < little:
         return NO_JITTER
     there = ~recording.lost
@@ -117,6 +129,29 @@ def jitter(recording: Recording, rate: float) -> Jitter:
     order = np.argsort(flow, kind="stable")
     back = (np.diff(arrived[order]) < 0) & (np.diff(flow[order]) == 0)
     return Jitter(delay - delay.min(), not back.any())
+
+
+def behind(recording: Recording, rate: float) -> float:
+    """Rate of the link on which packets leave, bit/s: that of the bottleneck, or of a faster one.
+
+    A packet that finds the path idle passes a shaper at once, such as CAKE's: its length hardly
+    delays it.
+    """
+    full, delay = recording.size.max(), recording.arrived - recording.sent
+    alone = (_rests(recording) > full * 8 / rate) & ~recording.lost
+    groups = [alone & (recording.size < full / 2), alone & (recording.size > _FULL * full)]
+    if min(each.sum() for each in groups) < _FEW:
+        return rate
+    sizes = [recording.size[each].mean() for each in groups]
+    small, large = (np.quantile(delay[each], (0.0, _NEARLY)) for each in groups)
+    bits, longer = (sizes[1] - sizes[0]) * 8, large[0] - small[0]
+    if max(small[1], large[1]) - small[0] > bits / rate / 2:
+        return rate
+    return float(bits / longer) if longer > 0 else math.inf
+
+
+_FULL = 0.9
+"""Packets of so much of the longest one's length are full."""
 
 
 def bucket(recording: Recording, rate: float, late: float) -> int:

@@ -43,9 +43,9 @@ _BATCH = 4
 """Points that are drawn before their results are known."""
 _LAST, _SEEDS = 4, 5
 """The best families get runs with so many seeds."""
-_NEAR = 0.08
-"""And with parameters that lie around the best ones by this share: the decisions of CoDel and its
-kin depend on them so finely that the search never meets them exactly."""
+_NEAR = (0.0, 0.03, 0.08)
+"""And with parameters that lie around the best ones by these shares: the decisions of CoDel and its
+kin depend on them so finely that the search seldom meets them exactly. The best share counts."""
 _FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
 """Around the best value of a parameter these multiples are simulated."""
 _COMB = tuple(1.1**n for n in range(-6, 7))
@@ -64,6 +64,8 @@ _CROSSES = math.exp(2 * 3.84 / _COUNT)
 single runs, which add their own chance to that of the recording, so that its weight is half."""
 _BEHIND = 5.0
 """Families whose misfit and error are so much larger than the least are given up."""
+_BETTER = 0.8
+"""A misfit that is so much smaller was not found before the families were judged."""
 _RARE = 0.001
 """Losses of so few packets may be the path's."""
 _EXPLAINED, _EXPLAINED_BESIDE = 0.5, 1.4
@@ -79,7 +81,8 @@ class _Tried:
 
     family: Family
     points: list[tuple[float, Point]] = field(default_factory=list)
-    combed: bool = False
+    deepened: bool = False
+    combed: set[float] = field(default_factory=set)
 
     @property
     def best(self) -> tuple[float, Point]:
@@ -116,6 +119,7 @@ class Observed:
         every: Every so many-th packet counts.
         rate: Of the link, bit/s.
         burst: Bytes that a shaper in front of the link lets pass at once; 0 if there is none.
+        line: Rate of the link on which packets leave, bit/s.
         room: What waited at most.
         unit: A short waiting time, s.
         ecn: Whether packets were marked.
@@ -130,6 +134,7 @@ class Observed:
     every: int
     rate: float
     burst: int
+    line: float
     room: Room
     unit: float
     ecn: bool
@@ -171,7 +176,8 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
         longest * basics.rate / 8, int(recording.size.max()), features.usual(recording, waited)
     )
     return Observed(
-        features.statistics(seen, unit), every, basics.rate, basics.burst, room, unit,
+        features.statistics(seen, unit), every, basics.rate, basics.burst, basics.line,
+        room, unit,
         bool(recording.marked.any()), features.elsewhere(recording, basics),
         basics.cross, basics.jitter,
         float(recording.sent[-1]), int(recording.flow.max()) + 1,
@@ -192,7 +198,7 @@ def _statistics(observed: Observed, folder: Path, seed: int, made: tuple[Candida
     except ScenarioError:
         return None
     if jitter:
-        seen = jitter.added(seen, path.line(queue.rate, queue.burst)).every(observed.every)
+        seen = jitter.added(seen, observed.line).every(observed.every)
     if observed.cross:  # whether any packet found no queue is not known
         seen = replace(seen, waited=seen.waited - np.nanmin(seen.waited))
     both = [seen, observed.elsewhere.added(seen)] if observed.elsewhere else [seen]
@@ -273,7 +279,8 @@ def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None
             done += runs
             if each.best[0] + _ERROR > _BEHIND * (ranked[0].best[0] + _ERROR):
                 continue
-            if count <= _LAST and not each.combed:
+            if count <= _LAST:
+                _deepen(made, each)
                 _comb(made, each)
             _explore(made, each, runs, spread, draws)
             told(done / whole, each.family.name)
@@ -298,19 +305,24 @@ def _explore(
         _tried(made, tried, points)
 
 
+def _deepen(made: Simulator, tried: _Tried) -> None:
+    """Looks at far buffers where no waiting time bounds them."""
+    if tried.family.fair and not tried.deepened:
+        tried.deepened = True
+        _tried(made, tried, [{**tried.best[1], "buffer": each} for each in _BUFFERS])
+
+
 def _comb(made: Simulator, tried: _Tried) -> None:
-    """Looks at far buffers where no waiting time bounds them, and closely at intervals."""
-    tried.combed = True
-    if tried.family.fair:
-        points = [{**tried.best[1], "buffer": each} for each in _BUFFERS]
-        _tried(made, tried, points)
+    """Looks closely at intervals, for each target that has become the best one since."""
     axes, best = tried.family.axes, tried.best[1]
-    if "interval" in axes:
-        targets = {axes["target"][0], best["target"]}
-        _tried(made, tried, [
-            {**best, "target": target, "interval": best["interval"] * each}
-            for target in sorted(targets) for each in _COMB
-        ])  # fmt: skip
+    if "interval" not in axes:
+        return
+    targets = {axes["target"][0], best["target"]} - tried.combed
+    tried.combed |= targets
+    _tried(made, tried, [
+        {**best, "target": target, "interval": best["interval"] * each}
+        for target in sorted(targets) for each in _COMB
+    ])  # fmt: skip
 
 
 def _tried(made: Simulator, tried: _Tried, points: Sequence[Point]) -> list[float]:
@@ -401,7 +413,10 @@ def identify(
         judged = sorted(_judged(made, tried[:_LAST]), key=lambda each: each[0])
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
-        bounds = _bounds(made, best)
+        before, bounds = best.best[0], _bounds(made, best)
+        if best.best[0] < _BETTER * before:
+            judged = sorted(_judged(made, tried[:_LAST]), key=lambda each: each[0])
+            _, misfit, best = judged[0]
     count = _COUNT_BESIDE if observed.cross else _COUNT
     weights = [(score / judged[0][0]) ** (-count / 2) for score, _, _ in judged]
     shares = [each / sum(weights) for each in weights]
@@ -482,16 +497,22 @@ def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float,
     """
     observed, found = made.observed, []
     for each in last:
-        best, near = each.best[1], random.Random(made.seed)
-        points = [
-            best | {name: best[name] * math.exp(near.gauss(0, _NEAR)) for name in each.family.axes}
-            for _ in range(_SEEDS)
-        ]
-        queues = [observed.candidate(each.family, point) for point in points]
-        runs = made.statistics([(queue, draw) for draw, queue in enumerate(queues)])
-        kept = [row for row in runs if row is not None]
-        if kept:
-            score, misfit = min(_score(observed, rows) for rows in np.stack(kept, axis=1))
+        best, draws = each.best[1], random.Random(made.seed)
+        scores = []
+        for near in _NEAR:
+            points = [
+                best | {
+                    name: best[name] * math.exp(draws.gauss(0, near)) for name in each.family.axes
+                }
+                for _ in range(_SEEDS)
+            ]  # fmt: skip
+            queues = [observed.candidate(each.family, point) for point in points]
+            runs = made.statistics([(queue, draw) for draw, queue in enumerate(queues)])
+            kept = [row for row in runs if row is not None]
+            if kept:
+                scores += [_score(observed, rows) for rows in np.stack(kept, axis=1)]
+        if scores:
+            score, misfit = (min(each) for each in zip(*scores, strict=True))
             price = _COUNT ** (len(each.family.axes) / _COUNT)
             found.append(((score + _ERROR) * price, misfit, each))
     return found
