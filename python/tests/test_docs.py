@@ -311,6 +311,18 @@ def test_the_readme_s_commands_are_there() -> None:
                 assert option in found, line
 
 
+def test_the_numbers_of_start_are_those_that_its_command_prints(tmp_path: Path) -> None:
+    """If this fails, ``docs/img/draw.py`` also draws the picture anew."""
+    text = (DOCS / "start.md").read_text("utf-8")
+    (command,) = re.findall(r"^(bluewater compare dualpi2 .*)$", text, re.M)
+    rows = {row["aqm"]: row for row in json.loads(_shell(f"{command} --json", tmp_path))}
+    used = {aqm: 100 * row["utilisation"] for aqm, row in rows.items()}
+    assert f"leave {100 - used['cake']:.0f} % of the link idle" in text
+    assert f"leaves {100 - used['red']:.0f} % idle" in text
+    delay = 1e3 * rows["blue"]["delay_mean_s"]
+    assert f"uses {used['blue']:.1f} % of the link, with a delay of {delay:.0f} ms" in text
+
+
 def test_the_numbers_of_comparisons_are_those_of_the_table(hooks: ModuleType) -> None:
     """README, the first page and the table of validation count what all comparisons count."""
     table = (DOCS / "validation-table.md").read_text("utf-8")
