@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
-from bluewater.kernel.settings import RATE, WAVES, Setting
+from bluewater.kernel.settings import BYTE, RATE, WAVES, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ DEEP = "900:170 500:220 300:80 1500:20 500:150"
 CROWD = "700:300 900:40 700:250"
 SLOW = "6000:4 9000:1 6000:3"
 RESTS = "300:170 120:1 " * 8
+SHORT = "60:180 30:50 75:130 25:20 40:300 60:60 30:90"
 BUSY = "900:80 300:20 500:90"
 NARROW = "900:20 300:2 900:30 400:3 900:15"
 """For 0.5 Mb/s."""
@@ -118,6 +120,42 @@ def _of_cake() -> Iterator[Setting]:
     yield Setting("cake: unlimited", f"{words} diffserv4 flows", "0 2 32 186 136", **unlimited)
 
 
+def _of_cake_mq() -> Iterator[Setting]:
+    """A flow's mark names the kernel's transmit queue: the one that ours hashes it to."""
+    four = (1, 2, 1, 1, 1, 1, 0, 1, 0, 1, 2, 3, 1, 3)
+    two = (0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1)
+    flows = _marked("0 2 0 0 2 1 0", four)
+    for name, kbit, words, marked, phases, params in (
+        ("two queues", 12_000, "besteffort flows", "0=1 2=0 0=1 0=1 2=0", WAVES, {"queues": 2}),
+        ("four queues", 12_000, "besteffort flows", flows, WAVES, {}),
+        ("below overload", 12_000, "besteffort flows", flows, MILD, {}),
+        ("rests", 12_000, "besteffort flows", flows, RESTS, {}),
+        ("ingress", 12_000, "besteffort flows ingress", flows, WAVES, {"ingress": True}),
+        (
+            "hosts", 12_000, "besteffort triple-isolate", _marked(HOSTS, (0, 0, 1, 0, 3, 0, 3)),
+            WAVES, {"isolation": "triple-isolate"},
+        ),
+        (
+            "diffserv4", 32_000, "diffserv4 flows", _marked(DSCPS, two), WAVES,
+            {"diffserv": "diffserv4", "queues": 2},
+        ),
+        ("120 Mb/s", 120_000, "besteffort flows rtt 20ms", flows, SHORT, {"rtt": "20ms"}),
+    ):  # fmt: skip
+        # All parts of these rates are whole bytes a second.
+        ours = _cake(**{"queues": 4, "shared_rate": f"{kbit}kbit", **params})
+        byte = {12_000: BYTE, 32_000: 256, 120_000: 64}[kbit]
+        yield Setting(
+            f"cake_mq: {name}", f"cake_mq bandwidth {kbit}kbit memlimit 64mb {words}", marked,
+            phases, link={"rate": "100gbit"}, byte=byte, **ours,
+        )  # fmt: skip
+
+
+def _marked(flows: str, queues: Sequence[int]) -> str:
+    """Flows in turn, each with the mark that names its transmit queue."""
+    each = itertools.cycle(flows.split())
+    return " ".join(f"{flow}={queue}" for flow, queue in zip(each, queues, strict=False))
+
+
 def _of_pie() -> Iterator[Setting]:
     for name, words, flows, phases, ours in (
         ("", "limit 1000", "0 2", LONG, _pie("pie")),
@@ -140,6 +178,38 @@ def _of_pie() -> Iterator[Setting]:
         yield Setting(
             f"fq_pie: {name}" if name else "fq_pie", f"fq_pie {words}", flows, phases, **ours
         )
+
+
+def _of_fq() -> Iterator[Setting]:
+    def first(*bytes_: int, count: int = 0) -> str:
+        """Flows of the class that Linux serves first, where new flows keep their place."""
+        return " ".join(f"{each}#6" for each in many(count or len(bytes_), bytes_).split())
+
+    for name, words, flows, phases, params in (
+        ("", "", first(0, 2, 1, 0), WAVES, {}),
+        ("flow limit 20", "flow_limit 20", first(0, 2, 1, 0), WAVES, {"flow_limit": 20}),
+        (
+            "quantum 600", "quantum 600 initial_quantum 1000", first(0, 0, 0), WAVES,
+            {"quantum": 600, "initial_quantum": 1000},
+        ),
+        ("sparse flows", "", first(0, 2, count=40), MILD, {}),
+        ("many flows", "", first(0, 2, count=200), LONG, {}),
+        ("ce_threshold", "ce_threshold 5ms", first(0, 2, 1), MILD, {"ce_threshold": "5ms"}),
+        ("maxrate 3 Mb/s", "maxrate 3mbit", first(0, 2, 1, 0), WAVES, {"maxrate": "3mbit"}),
+        (
+            "maxrate 3 Mb/s, ce_threshold", "maxrate 3mbit ce_threshold 10ms", first(2, 2, 1, 0),
+            WAVES, {"maxrate": "3mbit", "ce_threshold": "10ms"},
+        ),
+        ("packet by packet", "maxrate 300kbit", first(0, count=40), WAVES, {"maxrate": "300kbit"}),
+        ("a full buffer", "limit 60 maxrate 1gbit", first(0, 2, 0), WAVES, {"maxrate": "1gbit"}),
+    ):  # fmt: skip
+        # A timer's slack delays what is held, a mask lets flows meet, and ticks are coarse.
+        exact = "timer_slack 1ns orphan_mask 0xffffffff refill_delay 100s"
+        buffer = "60p" if "limit 60" in words else "10000p"
+        yield Setting(
+            f"fq: {name}" if name else "fq", f"fq {exact} {words}".strip(), flows, phases,
+            aqm="fq", buffer=buffer, params={"refill_delay": "100s", **params},
+        )  # fmt: skip
 
 
 def _of_dualpi2() -> Iterator[Setting]:
@@ -355,10 +425,12 @@ def _of_others() -> Iterator[Setting]:
 ALL = (
     *_of_codel(),
     *_of_cake(),
+    *_of_cake_mq(),
     *_of_pie(),
     # Both draw four numbers for their hashes.
     Setting("sfb", "sfb", "0", LONG, aqm="sfb", params={"preset": "linux"}),
     *_of_dualpi2(),
+    *_of_fq(),
     *(Setting(*row) for row in TWO_KERNELS),
     *_of_others(),
 )

@@ -38,9 +38,11 @@ LOOKS = 8
 
 def line(setting: Setting) -> None:
     """The interface; nobody is behind it."""
+    if setting.module == "sch_cake_mq":
+        # Packets that come to "in" go on to the interface with this name.
+        uml.batch("ip", "link set line name one\nlink set lines name line")
     uml.batch("ip", "link set line up\nlink set in up")
-    # CAKE with a rate is the line by itself.
-    own = 0 if setting.module == "sch_cake" and "unlimited" not in setting.words else BYTE
+    own = 0 if setting.is_line else BYTE
     Path("/sys/module/sch_api/parameters/line_byte").write_text(str(own))
 
 
@@ -48,12 +50,15 @@ def queue(setting: Setting) -> int:
     """Makes the discipline, below one that hides an empty queue's shortcut; returns the time."""
     # Until the first tick after boot its timers are as coarse as the tick.
     time.sleep(3 * TICK / 1e9)
-    uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
+    name, *words = setting.words.split()
+    if name != "cake_mq":
+        uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
     uml.draws(setting.seed, QUEUE, setting.drawn)
     uml.whole_quanta()
     made = time.monotonic_ns()
-    name, *words = setting.words.split()
-    if name == "dualpi2":
+    if name == "cake_mq":
+        uml.qdisc("line", uml.ROOT, QDISC, name, list(uml.cake(words)))
+    elif name == "dualpi2":
         uml.qdisc("line", 0x10001, QDISC, name, list(uml.dualpi2(words)))
     else:
         uml.batch("tc", f"qdisc add dev line parent 1:1 handle 10: {setting.words}")

@@ -33,6 +33,8 @@ GUEST = Path(__file__).resolve().parent / "guest"
 LINE = 4000
 """Characters that a line of the kernel's console takes."""
 LIBC = ctypes.CDLL(None, use_errno=True)
+ROOT = 0xFFFFFFFF
+"""The parent of an interface's first discipline."""
 
 
 class NoResultError(Exception):
@@ -178,6 +180,30 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
         else:
             kind, convert = valued[name]
             yield kind, convert(next(word))
+
+
+def cake(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The attributes for words as of tc-cake(8), for ``cake_mq``, which `tc` has since 7.0."""
+    sorted_by = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
+    isolated = (
+        "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+        "triple-isolate",
+    )  # fmt: skip
+    word = iter(words)
+    for name in word:
+        if name == "bandwidth":
+            yield 2, struct.pack("=Q", int(next(word).removesuffix("kbit")) * 125)
+        elif name == "rtt":
+            micro = int(next(word).removesuffix("ms")) * 1000
+            yield from ((7, struct.pack("=I", micro)), (8, struct.pack("=I", micro // 20)))
+        elif name == "memlimit":
+            yield 10, struct.pack("=I", int(next(word).removesuffix("mb")) << 20)
+        elif name == "ingress":
+            yield 15, struct.pack("=I", 1)
+        elif name in sorted_by:
+            yield 3, struct.pack("=I", sorted_by.index(name))
+        else:
+            yield 5, struct.pack("=I", isolated.index(name))
 
 
 def batch(program: str, commands: str) -> None:
