@@ -147,7 +147,7 @@ def test_a_departure_is_after_the_first_arrival_by_whole_ticks_of_codel(tmp_path
 
 def test_what_a_kernel_prints_is_joined() -> None:
     assert uml.row("boot\nROW [[3, \nROW 0], null]\nEND\nreboot: System halted") == [[3, 0], None]
-    with pytest.raises(uml.NoResultError, match="Kernel panic"):
+    with pytest.raises(uml.NoResultError, match=r"^Kernel panic"):
         uml.row("ROW [[3, 0]\nKernel panic - not syncing")
     with pytest.raises(uml.NoResultError, match="nothing"):
         uml.row("")

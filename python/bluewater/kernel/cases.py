@@ -16,6 +16,8 @@ HOSTS = "0@0>0 2@0>1 0@1>0 2@1>2 0@2>2 1@2>1 0@3>3"
 """Two flows of a host at most: the kernel's share of a quantum is rounded, and ours is not."""
 ACKS = "0/tcp 0/tcp 0/tcp6 2 0/tcp6in4 1/tcp6"
 GSO = "0/tcp-gso 1/tcp6-gso 0 2/udp-gso 1"
+TIMED = "0/udp-timed 2/udp-timed 0 2 1/udp-timed"
+MARKED = " ".join(f"{2 * (n % 2)}={n % 4}" for n in range(40))
 LONG = "500:120 750:180 250:50 750:130 150:20 500:300 350:60"
 MILD = "500:110 250:60 750:115 250:30 750:125 250:90"
 CALM = "700:150 300:100 2500:10 1500:150 300:120"
@@ -390,6 +392,27 @@ TWO_KERNELS = (
         LONG,
     ),
 
+    ("fq: classes", "fq", "0#6 2#1 0#2 1 0#7 2#15 0/udp6 2/tcp", LONG),
+    ("fq: new flows", "fq", many(300, (0, 2)), LONG),
+    ("fq: flows that meet", "fq orphan_mask 15 buckets 16", many(60, (0, 2)), LONG),
+    (
+        "fq: refill", "fq initial_quantum 300 quantum 300 refill_delay 20ms", many(9, (0, 2)),
+        MILD,
+    ),
+    ("fq: no pacing", "fq nopacing maxrate 3mbit", "0 2", WAVES),
+    (
+        "fq: low rate", "fq maxrate 2mbit low_rate_threshold 4mbit timer_slack 1ns", "0 2 0",
+        WAVES,
+    ),
+    *(
+        (f"fq: times{words}", f"fq timer_slack 1ns{words}", TIMED, WAVES)
+        for words in (
+            "", " horizon 20ms horizon_cap", " horizon 20ms horizon_drop", " maxrate 3mbit",
+        )
+    ),
+
+    ("cake_mq: memory", "cake_mq bandwidth 12000kbit memlimit 1mb diffserv4 flows", MARKED, LONG),
+
     ("tbf", "tbf rate 8mbit burst 3000 limit 60000", "0 0", WAVES),
     (
         "tbf: peak", "tbf rate 8mbit burst 9000 limit 90000 peakrate 12mbit mtu 1600", "0",
@@ -404,7 +427,7 @@ def _of_others() -> Iterator[Setting]:
     above = "tbf rate 20mbit burst 5000 limit 10000000"
     for words in (
         "codel ecn", "fq_codel", "pie ecn", "fq_pie ecn", "sfb", "sfq", f"red {RED} ecn",
-        f"choke {CHOKE} ecn", "dualpi2", f"{CAKE} diffserv4",
+        f"choke {CHOKE} ecn", "dualpi2", f"{CAKE} diffserv4", "fq",
     ):  # fmt: skip
         name = words.split()[0]
         yield Setting(f"{name}: below tbf", words, "0 2 1", above=above)

@@ -68,6 +68,11 @@ def packets(setting: Setting) -> list[tuple[int, int, int]]:
     return [(at, which, len(frame)) for at, which, frame in frames(setting)]
 
 
+def held(number: int) -> int:
+    """How long after it comes a packet of a flow with times may leave, ns."""
+    return number * 7 % 40 * 1_000_000 if number % 50 else 20_000_000_000
+
+
 def datagram(of: Flow, which: int, number: int, length: int) -> bytes:
     """The frame of a datagram with its number in it; of several, if segments are offloaded."""
     size = length - 14 - (40 if of.kind == "udp6" else 20)

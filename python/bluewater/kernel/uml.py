@@ -32,6 +32,8 @@ MODULES = "/usr/lib/uml/modules"
 GUEST = Path(__file__).resolve().parent / "guest"
 LINE = 4000
 """Characters that a line of the kernel's console takes."""
+PIPE = 1 << 20
+"""Bytes that the pipe takes: what waits before it when the kernel halts is lost."""
 LIBC = ctypes.CDLL(None, use_errno=True)
 ROOT = 0xFFFFFFFF
 """The parent of an interface's first discipline."""
@@ -312,7 +314,7 @@ def run(
     ]  # fmt: skip
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        stderr=subprocess.DEVNULL, text=True, start_new_session=True, pipesize=PIPE,
     ) as process:  # fmt: skip
         try:
             output, _ = process.communicate(timeout=timeout)
@@ -333,7 +335,8 @@ def row(output: str) -> Any:
     lines = output.splitlines()
     if "END" in lines:
         return json.loads("".join(line[4:] for line in lines if line.startswith("ROW ")))
-    raise NoResultError("\n".join(output.split("\n")[-12:]).strip() or "it printed nothing")
+    last = [line for line in lines if not line.startswith("ROW ")][-12:]
+    raise NoResultError("\n".join(last).strip() or "it printed nothing")
 
 
 def main(inside: Callable[[Any], Any], outside: Callable[[], None] | None = None) -> None:
