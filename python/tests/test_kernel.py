@@ -101,7 +101,7 @@ def test_ours_has_a_fate_for_each_packet(name: str, tmp_path: Path) -> None:
     assert "packet 0 at A->B" in ours.explained(tmp_path, 0)
 
 
-@pytest.mark.parametrize("setting", [each for each in ALL if each.module == "sch_cake_mq"])
+@pytest.mark.parametrize("setting", [each for each in ALL if each.params.get("queues")])
 def test_marks_name_the_transmit_queue_of_a_flow(setting: Setting, tmp_path: Path) -> None:
     """The kernel's queue is the one that ours hashes the flow to."""
     kernel = build.Kernel(tmp_path, "7.2.0", frozenset(), has_exact_roots=True, has_fast_path=True)
@@ -229,6 +229,10 @@ def test_the_first_difference_of_statistics_is_named() -> None:
     assert of_statistics(counts(1, 2), counts(1, 2, 3)) == ""
     assert of_statistics(counts(1), counts(4)) == "after 5 packets drops: 1, TREE2: 4"
     assert "word 1" in of_statistics(counts(1, 7, 8), counts(1, 7, 9))
+    # An attribute has its length and its kind before the value.
+    one, same, another = (8 | kind << 16 for kind in (2, 2, 3))
+    assert "word 1" in of_statistics(counts(1, one, 7), counts(1, same, 8), nested=True)
+    assert of_statistics(counts(1, one, 7), counts(1, another, 8), nested=True) == ""
 
 
 def test_equal_kernels_exit_with_0_and_others_with_1(cli: Cli, tree: Path, tmp_path: Path) -> None:
