@@ -30,7 +30,7 @@
 //!   themselves before the queue, so that `maxrate` alone paces in it, and there is no horizon.
 //! - Flows never meet. As many are known as the buffer has packets, or 2048 if that is more; beyond,
 //!   the flow without packets for longest is forgotten. Linux knows sockets, and hashes what it forwards
-//!   into 1024 flows, and forgets those without packets for 3 s.
+//!   into 1024 flows, and may forget one without packets for 3 s.
 //! - `refill_delay` is exact; Linux counts ticks of a timer.
 //! - A gap may be longer than a second, which is the longest in Linux.
 //! - The buffer has room for all packets together; in Linux since 6.7 those on the fast path do not count.
