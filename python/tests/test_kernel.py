@@ -9,9 +9,11 @@ import itertools
 import json
 import os
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from conftest import Cli
 
@@ -21,7 +23,7 @@ from bluewater.kernel.cases import ALL
 from bluewater.kernel.compare import AbsentError, chosen, compare, recorded
 from bluewater.kernel.fates import Fate, first_difference, of_kernel, of_statistics
 from bluewater.kernel.frames import frames, left, packets
-from bluewater.kernel.settings import OFFSET, START, Setting
+from bluewater.kernel.settings import OFFSET, START, Setting, flow
 
 MAKE = """#!/bin/sh
 tree=$2
@@ -56,6 +58,7 @@ def made(tree: Path, text: str) -> Path:
         (tree / folder).mkdir(parents=True)
     (tree / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\n")
     (tree / "net/sched/sch_cake.c").touch()
+    (tree / "net/sched/sch_fq.c").touch()
     (tree / "program").write_text(text)
     return tree
 
@@ -75,20 +78,21 @@ def named(name: str) -> Setting:
 
 
 def test_the_settings_are_of_all_disciplines() -> None:
-    assert len({each.name for each in ALL}) == len(ALL) >= 165
-    assert len([each for each in ALL if each.aqm]) >= 50
+    assert len({each.name for each in ALL}) == len(ALL) >= 185
+    assert len([each for each in ALL if each.aqm]) >= 70
     assert {each.module.removeprefix("sch_") for each in ALL} == {
-        "codel", "fq_codel", "cake", "pie", "fq_pie", "red", "choke", "sfb", "sfq", "dualpi2",
-        "tbf",
+        "codel", "fq_codel", "cake", "cake_mq", "pie", "fq_pie", "red", "choke", "sfb", "sfq",
+        "dualpi2", "tbf", "fq",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "name", ["codel: ECN", "fq_codel", "cake: diffserv4", "sfb", "dualpi2: both"]
+    "name",
+    ["codel: ECN", "fq_codel", "cake: diffserv4", "cake_mq: ingress", "sfb", "dualpi2: both", "fq"],
 )
 def test_ours_has_a_fate_for_each_packet(name: str, tmp_path: Path) -> None:
     setting = named(name)
-    kernel = build.Kernel(tmp_path, "7.2.0", frozenset(), has_exact_roots=True)
+    kernel = build.Kernel(tmp_path, "7.2.0", frozenset(), has_exact_roots=True, has_fast_path=True)
     fates = ours.fates(setting, kernel, tmp_path)
     assert len(fates) == len(packets(setting))
     assert any(fate.left is None for fate in fates)
@@ -97,8 +101,42 @@ def test_ours_has_a_fate_for_each_packet(name: str, tmp_path: Path) -> None:
     assert "packet 0 at A->B" in ours.explained(tmp_path, 0)
 
 
+@pytest.mark.parametrize("setting", [each for each in ALL if each.params.get("queues")])
+def test_marks_name_the_transmit_queue_of_a_flow(setting: Setting, tmp_path: Path) -> None:
+    """The kernel's queue is the one that ours hashes the flow to."""
+    kernel = build.Kernel(tmp_path, "7.2.0", frozenset(), has_exact_roots=True, has_fast_path=True)
+    short = replace(setting, phases="40:100")
+    ours.fates(short, kernel, tmp_path)
+    queues = pl.read_parquet(tmp_path / "packets.parquet").sort("n")["found_flow_transmit_queue"]
+    flows = [flow(text) for text in setting.flows.split()]
+    came = packets(short)
+    assert {which for _, which, _ in came} == set(range(len(flows)))
+    assert queues[: len(came)].to_list() == [flows[which].mark for _, which, _ in came]
+
+
+@pytest.mark.parametrize(
+    ("exact", "preset"), [(True, {"preset": "linux"}), (False, {})], ids=["6.7", "6.1"]
+)
+def test_fq_has_the_fast_path_if_the_kernel_has(
+    tmp_path: Path, exact: bool, preset: dict[str, str]
+) -> None:
+    kernel = build.Kernel(tmp_path, "x", frozenset(), has_exact_roots=exact, has_fast_path=exact)
+    (queue,) = ours.scenario(named("fq"), kernel)["queue"]
+    assert queue["params"] == {"refill_delay": "100s", **preset}
+
+
+def test_words_of_cake_become_attributes() -> None:
+    words = "bandwidth 12000kbit memlimit 64mb diffserv4 flows rtt 20ms ingress"
+    found = dict(uml.cake(words.split()))
+    assert {kind: int.from_bytes(value, "little") for kind, value in found.items()} == {
+        2: 1_500_000, 3: 1, 5: 4, 7: 20_000, 8: 1000, 10: 1 << 26, 15: 1,
+    }  # fmt: skip
+
+
 def test_a_departure_is_after_the_first_arrival_by_whole_ticks_of_codel(tmp_path: Path) -> None:
-    kernel = build.Kernel(tmp_path, "6.1.0", frozenset(), has_exact_roots=False)
+    kernel = build.Kernel(
+        tmp_path, "6.1.0", frozenset(), has_exact_roots=False, has_fast_path=False
+    )
     left = [
         fate.left for fate in ours.fates(named("codel"), kernel, tmp_path) if fate.left is not None
     ]
@@ -109,7 +147,7 @@ def test_a_departure_is_after_the_first_arrival_by_whole_ticks_of_codel(tmp_path
 
 def test_what_a_kernel_prints_is_joined() -> None:
     assert uml.row("boot\nROW [[3, \nROW 0], null]\nEND\nreboot: System halted") == [[3, 0], None]
-    with pytest.raises(uml.NoResultError, match="Kernel panic"):
+    with pytest.raises(uml.NoResultError, match=r"^Kernel panic"):
         uml.row("ROW [[3, 0]\nKernel panic - not syncing")
     with pytest.raises(uml.NoResultError, match="nothing"):
         uml.row("")
@@ -191,6 +229,10 @@ def test_the_first_difference_of_statistics_is_named() -> None:
     assert of_statistics(counts(1, 2), counts(1, 2, 3)) == ""
     assert of_statistics(counts(1), counts(4)) == "after 5 packets drops: 1, TREE2: 4"
     assert "word 1" in of_statistics(counts(1, 7, 8), counts(1, 7, 9))
+    # An attribute has its length and its kind before the value.
+    one, same, another = (8 | kind << 16 for kind in (2, 2, 3))
+    assert "word 1" in of_statistics(counts(1, one, 7), counts(1, same, 8), nested=True)
+    assert of_statistics(counts(1, one, 7), counts(1, another, 8), nested=True) == ""
 
 
 def test_equal_kernels_exit_with_0_and_others_with_1(cli: Cli, tree: Path, tmp_path: Path) -> None:
@@ -287,6 +329,14 @@ def test_the_table_of_roots_is_that_of_the_tree(
 ) -> None:
     (tree / "net/sched/sch_cake.c").write_text(line)
     assert build.build(tree, tmp_path / "out").has_exact_roots == exact
+
+
+def test_cake_mq_and_the_fast_path_of_fq_are_found_in_the_tree(tree: Path, tmp_path: Path) -> None:
+    for text, there in (("", False), ('.id = "cake_mq", stat_fastpath_packets', True)):
+        for name in ("cake", "fq"):
+            (tree / f"net/sched/sch_{name}.c").write_text(text)
+        kernel = build.build(tree, tmp_path / "out")
+        assert ("sch_cake_mq" in kernel.modules, kernel.has_fast_path) == (there, there)
 
 
 def test_another_tarball_is_unpacked(tree: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ fn who_tells_flows_apart_and_tags_packets() {
         ("drr", 101, 8),
         ("fq-codel", 1024, 8),
         ("fq-pie", 1024, 8),
-        ("fq", 2048, 8),
+        ("fq", 2049, 8),
         ("cake", 3072, 8),
         ("red-pd", 2048, 0),
         ("csfq", 1024, 0),

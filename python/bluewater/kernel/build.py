@@ -40,12 +40,14 @@ class Kernel:
         version: Its version.
         modules: Its queue disciplines, such as ``sch_codel``.
         has_exact_roots: Whether CAKE has the first roots of CoDel exact, as since Linux 6.12.
+        has_fast_path: Whether FQ has a path past its flows, as since Linux 6.7.
     """
 
     folder: Path
     version: str
     modules: frozenset[str]
     has_exact_roots: bool
+    has_fast_path: bool
 
     @property
     def program(self) -> Path:
@@ -105,11 +107,15 @@ def build(tree: Path, out: Path | None = None, jobs: int | None = None) -> Kerne
         _make(source, out, log, ["allnoconfig", f"KCONFIG_ALLCONFIG={GUEST / 'config'}"])
     compile_(source, out, jobs)
     chosen = set(re.findall(r"CONFIG_NET_(SCH_\w+)=y", (objects / ".config").read_text()))
+    cake = (source / "net/sched/sch_cake.c").read_text()
+    # In CAKE's file since Linux 7.0.
+    chosen |= {"sch_cake_mq"} if '"cake_mq"' in cake else set()
     return Kernel(
         out,
         _version(source),
         frozenset(name.lower() for name in chosen),
-        "inv_sqrt_cache[REC_INV_SQRT_CACHE] = {\n" in (source / "net/sched/sch_cake.c").read_text(),
+        "inv_sqrt_cache[REC_INV_SQRT_CACHE] = {\n" in cake,
+        "fastpath" in (source / "net/sched/sch_fq.c").read_text(),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
-from bluewater.kernel.settings import RATE, WAVES, Setting
+from bluewater.kernel.settings import BYTE, RATE, WAVES, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +16,8 @@ HOSTS = "0@0>0 2@0>1 0@1>0 2@1>2 0@2>2 1@2>1 0@3>3"
 """Two flows of a host at most: the kernel's share of a quantum is rounded, and ours is not."""
 ACKS = "0/tcp 0/tcp 0/tcp6 2 0/tcp6in4 1/tcp6"
 GSO = "0/tcp-gso 1/tcp6-gso 0 2/udp-gso 1"
+TIMED = "0/udp-timed 2/udp-timed 0 2 1/udp-timed"
+MARKED = " ".join(f"{2 * (n % 2)}={n % 4}" for n in range(40))
 LONG = "500:120 750:180 250:50 750:130 150:20 500:300 350:60"
 MILD = "500:110 250:60 750:115 250:30 750:125 250:90"
 CALM = "700:150 300:100 2500:10 1500:150 300:120"
@@ -22,6 +25,7 @@ DEEP = "900:170 500:220 300:80 1500:20 500:150"
 CROWD = "700:300 900:40 700:250"
 SLOW = "6000:4 9000:1 6000:3"
 RESTS = "300:170 120:1 " * 8
+SHORT = "60:180 30:50 75:130 25:20 40:300 60:60 30:90"
 BUSY = "900:80 300:20 500:90"
 NARROW = "900:20 300:2 900:30 400:3 900:15"
 """For 0.5 Mb/s."""
@@ -118,6 +122,42 @@ def _of_cake() -> Iterator[Setting]:
     yield Setting("cake: unlimited", f"{words} diffserv4 flows", "0 2 32 186 136", **unlimited)
 
 
+def _of_cake_mq() -> Iterator[Setting]:
+    """A flow's mark names the kernel's transmit queue: the one that ours hashes it to."""
+    four = (1, 2, 1, 1, 1, 1, 0, 1, 0, 1, 2, 3, 1, 3)
+    two = (0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1, 1)
+    flows = _marked("0 2 0 0 2 1 0", four)
+    for name, kbit, words, marked, phases, params in (
+        ("two queues", 12_000, "besteffort flows", "0=1 2=0 0=1 0=1 2=0", WAVES, {"queues": 2}),
+        ("four queues", 12_000, "besteffort flows", flows, WAVES, {}),
+        ("below overload", 12_000, "besteffort flows", flows, MILD, {}),
+        ("rests", 12_000, "besteffort flows", flows, RESTS, {}),
+        ("ingress", 12_000, "besteffort flows ingress", flows, WAVES, {"ingress": True}),
+        (
+            "hosts", 12_000, "besteffort triple-isolate", _marked(HOSTS, (0, 0, 1, 0, 3, 0, 3)),
+            WAVES, {"isolation": "triple-isolate"},
+        ),
+        (
+            "diffserv4", 32_000, "diffserv4 flows", _marked(DSCPS, two), WAVES,
+            {"diffserv": "diffserv4", "queues": 2},
+        ),
+        ("120 Mb/s", 120_000, "besteffort flows rtt 20ms", flows, SHORT, {"rtt": "20ms"}),
+    ):  # fmt: skip
+        # All parts of these rates are whole bytes a second.
+        ours = _cake(**{"queues": 4, "shared_rate": f"{kbit}kbit", **params})
+        byte = {12_000: BYTE, 32_000: 256, 120_000: 64}[kbit]
+        yield Setting(
+            f"cake_mq: {name}", f"cake_mq bandwidth {kbit}kbit memlimit 64mb {words}", marked,
+            phases, link={"rate": "100gbit"}, byte=byte, **ours,
+        )  # fmt: skip
+
+
+def _marked(flows: str, queues: Sequence[int]) -> str:
+    """Flows in turn, each with the mark that names its transmit queue."""
+    each = itertools.cycle(flows.split())
+    return " ".join(f"{flow}={queue}" for flow, queue in zip(each, queues, strict=False))
+
+
 def _of_pie() -> Iterator[Setting]:
     for name, words, flows, phases, ours in (
         ("", "limit 1000", "0 2", LONG, _pie("pie")),
@@ -140,6 +180,38 @@ def _of_pie() -> Iterator[Setting]:
         yield Setting(
             f"fq_pie: {name}" if name else "fq_pie", f"fq_pie {words}", flows, phases, **ours
         )
+
+
+def _of_fq() -> Iterator[Setting]:
+    def first(*bytes_: int, count: int = 0) -> str:
+        """Flows of the class that Linux serves first, where new flows keep their place."""
+        return " ".join(f"{each}#6" for each in many(count or len(bytes_), bytes_).split())
+
+    for name, words, flows, phases, params in (
+        ("", "", first(0, 2, 1, 0), WAVES, {}),
+        ("flow limit 20", "flow_limit 20", first(0, 2, 1, 0), WAVES, {"flow_limit": 20}),
+        (
+            "quantum 600", "quantum 600 initial_quantum 1000", first(0, 0, 0), WAVES,
+            {"quantum": 600, "initial_quantum": 1000},
+        ),
+        ("sparse flows", "", first(0, 2, count=40), MILD, {}),
+        ("many flows", "", first(0, 2, count=200), LONG, {}),
+        ("ce_threshold", "ce_threshold 5ms", first(0, 2, 1), MILD, {"ce_threshold": "5ms"}),
+        ("maxrate 3 Mb/s", "maxrate 3mbit", first(0, 2, 1, 0), WAVES, {"maxrate": "3mbit"}),
+        (
+            "maxrate 3 Mb/s, ce_threshold", "maxrate 3mbit ce_threshold 10ms", first(2, 2, 1, 0),
+            WAVES, {"maxrate": "3mbit", "ce_threshold": "10ms"},
+        ),
+        ("packet by packet", "maxrate 300kbit", first(0, count=40), WAVES, {"maxrate": "300kbit"}),
+        ("a full buffer", "limit 60 maxrate 1gbit", first(0, 2, 0), WAVES, {"maxrate": "1gbit"}),
+    ):  # fmt: skip
+        # A timer's slack delays what is held, a mask lets flows meet, and ticks are coarse.
+        exact = "timer_slack 1ns orphan_mask 0xffffffff refill_delay 100s"
+        buffer = "60p" if "limit 60" in words else "10000p"
+        yield Setting(
+            f"fq: {name}" if name else "fq", f"fq {exact} {words}".strip(), flows, phases,
+            aqm="fq", buffer=buffer, params={"refill_delay": "100s", **params},
+        )  # fmt: skip
 
 
 def _of_dualpi2() -> Iterator[Setting]:
@@ -320,6 +392,27 @@ TWO_KERNELS = (
         LONG,
     ),
 
+    ("fq: classes", "fq", "0#6 2#1 0#2 1 0#7 2#15 0/udp6 2/tcp", LONG),
+    ("fq: new flows", "fq", many(300, (0, 2)), LONG),
+    ("fq: flows that meet", "fq orphan_mask 15 buckets 16", many(60, (0, 2)), LONG),
+    (
+        "fq: refill", "fq initial_quantum 300 quantum 300 refill_delay 20ms", many(9, (0, 2)),
+        MILD,
+    ),
+    ("fq: no pacing", "fq nopacing maxrate 3mbit", "0 2", WAVES),
+    (
+        "fq: low rate", "fq maxrate 2mbit low_rate_threshold 4mbit timer_slack 1ns", "0 2 0",
+        WAVES,
+    ),
+    *(
+        (f"fq: times{words}", f"fq timer_slack 1ns{words}", TIMED, WAVES)
+        for words in (
+            "", " horizon 20ms horizon_cap", " horizon 20ms horizon_drop", " maxrate 3mbit",
+        )
+    ),
+
+    ("cake_mq: memory", "cake_mq bandwidth 12000kbit memlimit 1mb diffserv4 flows", MARKED, LONG),
+
     ("tbf", "tbf rate 8mbit burst 3000 limit 60000", "0 0", WAVES),
     (
         "tbf: peak", "tbf rate 8mbit burst 9000 limit 90000 peakrate 12mbit mtu 1600", "0",
@@ -334,7 +427,7 @@ def _of_others() -> Iterator[Setting]:
     above = "tbf rate 20mbit burst 5000 limit 10000000"
     for words in (
         "codel ecn", "fq_codel", "pie ecn", "fq_pie ecn", "sfb", "sfq", f"red {RED} ecn",
-        f"choke {CHOKE} ecn", "dualpi2", f"{CAKE} diffserv4",
+        f"choke {CHOKE} ecn", "dualpi2", f"{CAKE} diffserv4", "fq",
     ):  # fmt: skip
         name = words.split()[0]
         yield Setting(f"{name}: below tbf", words, "0 2 1", above=above)
@@ -355,10 +448,12 @@ def _of_others() -> Iterator[Setting]:
 ALL = (
     *_of_codel(),
     *_of_cake(),
+    *_of_cake_mq(),
     *_of_pie(),
     # Both draw four numbers for their hashes.
     Setting("sfb", "sfb", "0", LONG, aqm="sfb", params={"preset": "linux"}),
     *_of_dualpi2(),
+    *_of_fq(),
     *(Setting(*row) for row in TWO_KERNELS),
     *_of_others(),
 )

@@ -127,7 +127,7 @@ def compare(
             return Compared(setting.name, count, failed=str(error), whose=whose)
         theirs = of_kernel(setting, found)
         if second:
-            counts = of_statistics(found, second)
+            counts = of_statistics(found, second, nested=setting.module.startswith("sch_cake"))
             return _compared(setting, theirs, of_kernel(setting, second), None, counts)
         at = ours_at[setting.name]
         return _compared(setting, theirs, ours.fates(setting, kernel, at), at)

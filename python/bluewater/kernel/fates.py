@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bluewater.kernel import uml
 from bluewater.kernel.frames import packets
 from bluewater.kernel.settings import Setting, flow
 
@@ -75,18 +77,29 @@ def _fate(byte: int, segments: Sequence[Any]) -> Fate:
     return replace(first, others=tuple(others))
 
 
-def of_statistics(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """The first difference of two kernels' statistics, or nothing."""
+def of_statistics(one: dict[str, Any], other: dict[str, Any], *, nested: bool = False) -> str:
+    """The first difference of two kernels' statistics, or nothing.
+
+    The discipline's own are attributes of netlink if they are ``nested``.
+    """
     for (n, a), (_, b) in zip(one["statistics"], other["statistics"], strict=True):
         for names, kind in STATISTICS:
-            # A kernel may count more than another.
+            # A kernel may count more than another, or other things.
             if len(a[kind]) != len(b[kind]):
+                continue
+            if kind == "own" and nested and _layout(a[kind]) != _layout(b[kind]):
                 continue
             for at, (first, second) in enumerate(zip(a[kind], b[kind], strict=True)):
                 if first != second:
                     name = names[at] if names else f"word {at} of the discipline's own"
                     return f"after {n} packets {name}: {first}, TREE2: {second}"
     return ""
+
+
+def _layout(words: Sequence[int]) -> list[tuple[int, int]]:
+    """The kinds and lengths of attributes."""
+    found = uml.attributes(struct.pack(f"={len(words)}I", *words))
+    return [(kind, len(value)) for kind, value in found.items()]
 
 
 def first_difference(a: Sequence[Fate], b: Sequence[Fate]) -> int | None:

@@ -29,26 +29,26 @@ FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << n for n in range(8))
 
 def frames(setting: Setting) -> Sequence[tuple[int, int, bytes]]:
     """The packets of a setting: when each comes, ns, its flow, and its frame."""
-    is_spread = setting.module == "sch_cake"
-    return _frames(setting.phases, setting.flows, setting.seed, is_spread=is_spread)
+    is_spread = setting.module.startswith("sch_cake")
+    return _frames(setting.phases, setting.flows, setting.seed, setting.byte, is_spread=is_spread)
 
 
 @functools.lru_cache(maxsize=4)
 def _frames(
-    phases: str, flows: str, seed: int, *, is_spread: bool
+    phases: str, flows: str, seed: int, byte: int, *, is_spread: bool
 ) -> Sequence[tuple[int, int, bytes]]:
     of_each = [flow(text) for text in flows.split()]
     if is_spread:
         # CAKE's own clock does not say which is first, a packet that comes or one that leaves: all
         # leave at the grid's distance from an arrival, and no two arrivals are at the same place.
         lengths = (256, 512, 1024, 1280, 1280)
-        found = schedule(phases, len(of_each), seed, lengths=lengths)
-        shifts = (n * 4051 % 8192 * 16 for n in range(len(found)))
+        found = schedule(phases, len(of_each), seed, byte, lengths, 256 * byte)
+        shifts = (n * 4051 % 8192 * (byte // 32) for n in range(len(found)))
         found = [
             (at + by, which, size) for by, (at, which, size) in zip(shifts, found, strict=True)
         ]
     else:
-        found = schedule(phases, len(of_each), seed)
+        found = schedule(phases, len(of_each), seed, byte)
     tcp = {n: _acknowledgements(seed * 1000 + n) for n in range(len(of_each))}
     made = []
     for n, (at, which, length) in enumerate(found):
@@ -66,6 +66,11 @@ def _frames(
 def packets(setting: Setting) -> list[tuple[int, int, int]]:
     """The packets of a setting: when each comes, ns, its flow and length."""
     return [(at, which, len(frame)) for at, which, frame in frames(setting)]
+
+
+def held(number: int) -> int:
+    """How long after it comes a packet of a flow with times may leave, ns."""
+    return number * 7 % 40 * 1_000_000 if number % 50 else 20_000_000_000
 
 
 def datagram(of: Flow, which: int, number: int, length: int) -> bytes:

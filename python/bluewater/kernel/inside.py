@@ -8,6 +8,7 @@ IP header with DSCP and ECN; and the discipline's statistics at some times.
 from __future__ import annotations
 
 import socket
+import struct
 import sys
 import time
 from pathlib import Path
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bluewater.kernel import uml
-    from bluewater.kernel.frames import frames, left, offload
+    from bluewater.kernel.frames import frames, held, left, offload
     from bluewater.kernel.settings import BYTE, OFFSET, START, Setting, flow
 else:
     # The package itself needs more than the standard library.
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import uml
-    from frames import frames, left, offload
+    from frames import frames, held, left, offload
     from settings import BYTE, OFFSET, START, Setting, flow
 
 TICK = 10_000_000
@@ -32,15 +33,20 @@ QUEUE = 1 << 56
 """The stream of a scenario's seed from which the queue of its first link draws."""
 QDISC = 0x100000
 """The discipline's handle, 10:."""
+SO_TXTIME = 61
+CLOCKS = {"sch_fq": (14, 15, 19)}
+"""Words of a discipline's own statistics that tell of clocks, not of packets."""
 LOOKS = 8
 """Into so many parts the looks at statistics divide the packets."""
 
 
 def line(setting: Setting) -> None:
     """The interface; nobody is behind it."""
+    if setting.module == "sch_cake_mq":
+        # Packets that come to "in" go on to the interface with this name.
+        uml.batch("ip", "link set line name one\nlink set lines name line")
     uml.batch("ip", "link set line up\nlink set in up")
-    # CAKE with a rate is the line by itself.
-    own = 0 if setting.module == "sch_cake" and "unlimited" not in setting.words else BYTE
+    own = 0 if setting.is_line else BYTE
     Path("/sys/module/sch_api/parameters/line_byte").write_text(str(own))
 
 
@@ -48,12 +54,15 @@ def queue(setting: Setting) -> int:
     """Makes the discipline, below one that hides an empty queue's shortcut; returns the time."""
     # Until the first tick after boot its timers are as coarse as the tick.
     time.sleep(3 * TICK / 1e9)
-    uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
+    name, *words = setting.words.split()
+    if name != "cake_mq":
+        uml.batch("tc", f"qdisc add dev line root handle 1: {setting.above}")
     uml.draws(setting.seed, QUEUE, setting.drawn)
     uml.whole_quanta()
     made = time.monotonic_ns()
-    name, *words = setting.words.split()
-    if name == "dualpi2":
+    if name == "cake_mq":
+        uml.qdisc("line", uml.ROOT, QDISC, name, list(uml.cake(words)))
+    elif name == "dualpi2":
         uml.qdisc("line", 0x10001, QDISC, name, list(uml.dualpi2(words)))
     else:
         uml.batch("tc", f"qdisc add dev line parent 1:1 handle 10: {setting.words}")
@@ -75,10 +84,11 @@ def begin(setting: Setting, made: int) -> int:
 
 def play(setting: Setting, first: int) -> list[Any]:
     """Sends the packets, at their times; returns statistics, with the number of packets sent."""
-    plain, offloaded = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(2))
-    for each in (plain, offloaded):
+    plain, offloaded, timed = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(3))
+    for each in (plain, offloaded, timed):
         each.bind(("in", 0))
     offloaded.setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
+    timed.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("=iI", time.CLOCK_MONOTONIC, 0))
     flows = [flow(text) for text in setting.flows.split()]
     every = frames(setting)
     looks = {len(every) * part // LOOKS for part in range(1, LOOKS)}
@@ -93,12 +103,23 @@ def play(setting: Setting, first: int) -> list[Any]:
             now = of
         if of.kind.endswith("gso"):
             offloaded.send(offload(of, frame) + frame)
+        elif of.kind == "udp-timed":
+            may_leave = struct.pack("=Q", first + at + held(n))
+            timed.sendmsg([frame], [(socket.SOL_SOCKET, SO_TXTIME, may_leave)])
         else:
             plain.send(frame)
         if n in looks:
-            found.append([n, uml.statistics("line", QDISC)])
+            found.append([n, counts(setting)])
     time.sleep(4)
-    return [*found, [len(every), uml.statistics("line", QDISC)]]
+    return [*found, [len(every), counts(setting)]]
+
+
+def counts(setting: Setting) -> dict[str, list[int]]:
+    """The discipline's statistics."""
+    found = uml.statistics("line", QDISC)
+    for word in CLOCKS.get(setting.module, ()):
+        found["own"][word] = 0
+    return found
 
 
 def inside(told: dict[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def scenario(setting: Setting, kernel: Kernel) -> dict[str, Any]:
     params = dict(setting.params)
     if setting.aqm == "cake":
         params["root"] = "newton-from-16" if kernel.has_exact_roots else "newton"
+    if setting.aqm == "fq" and kernel.has_fast_path:
+        params["preset"] = "linux"
     end_ms = sum(int(phase.split(":")[0]) for phase in setting.phases.split()) + 5000
     # A discipline takes the first group's packets as usual: one of the longest, when all is over.
     last = {

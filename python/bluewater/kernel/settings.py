@@ -45,6 +45,7 @@ class Setting:
         classes: Marks of sockets, each with the class in which a filter puts it.
         drawn: Numbers that ours draws while it is made, but the kernel's does not.
         seed: Of the packets, and of what disciplines draw.
+        byte: Time of a byte at a load of 100 %, ns.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Setting:
     classes: dict[int, int] = field(default_factory=dict)
     drawn: int = 0
     seed: int = 1
+    byte: int = BYTE
 
     @property
     def module(self) -> str:
@@ -66,14 +68,15 @@ class Setting:
         return f"sch_{self.words.split()[0]}"
 
     @property
+    def is_line(self) -> bool:
+        """Whether the discipline has a rate and shapes, so that the line takes no time."""
+        return self.module.startswith("sch_cake") and "unlimited" not in self.words
+
+    @property
     def rate(self) -> str:
         """The rate at which packets leave."""
         words = self.words.split()
-        return (
-            words[words.index("bandwidth") + 1]
-            if self.module == "sch_cake" and "bandwidth" in words
-            else RATE
-        )
+        return words[words.index("bandwidth") + 1] if self.is_line else RATE
 
 
 def splitmix(state: int) -> Iterator[int]:
@@ -113,7 +116,7 @@ def schedule(
     return packets
 
 
-KINDS = ("udp", "udp6", "udp-gso", "tcp", "tcp6", "tcp6in4", "tcp-gso", "tcp6-gso")
+KINDS = ("udp", "udp6", "udp-gso", "udp-timed", "tcp", "tcp6", "tcp6in4", "tcp-gso", "tcp6-gso")
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Flow:
         queue: The queue or class of the discipline that its socket asks for; 0 for none.
         mark: The mark of its socket, as of a firewall.
         kind: ``udp`` or ``tcp``, mostly acknowledgements, over IPv4, IPv6, or IPv6 in IPv4; with
-            ``-gso`` as super-packets of several segments.
+            ``-gso`` as super-packets of several segments; ``udp-timed`` says when it may leave.
     """
 
     byte: int

@@ -32,7 +32,11 @@ MODULES = "/usr/lib/uml/modules"
 GUEST = Path(__file__).resolve().parent / "guest"
 LINE = 4000
 """Characters that a line of the kernel's console takes."""
+PIPE = 1 << 20
+"""Bytes that the pipe takes: what waits before it when the kernel halts is lost."""
 LIBC = ctypes.CDLL(None, use_errno=True)
+ROOT = 0xFFFFFFFF
+"""The parent of an interface's first discipline."""
 
 
 class NoResultError(Exception):
@@ -180,6 +184,30 @@ def dualpi2(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
             yield kind, convert(next(word))
 
 
+def cake(words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
+    """The attributes for words as of tc-cake(8), for ``cake_mq``, which `tc` has since 7.0."""
+    sorted_by = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
+    isolated = (
+        "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+        "triple-isolate",
+    )  # fmt: skip
+    word = iter(words)
+    for name in word:
+        if name == "bandwidth":
+            yield 2, struct.pack("=Q", int(next(word).removesuffix("kbit")) * 125)
+        elif name == "rtt":
+            micro = int(next(word).removesuffix("ms")) * 1000
+            yield from ((7, struct.pack("=I", micro)), (8, struct.pack("=I", micro // 20)))
+        elif name == "memlimit":
+            yield 10, struct.pack("=I", int(next(word).removesuffix("mb")) << 20)
+        elif name == "ingress":
+            yield 15, struct.pack("=I", 1)
+        elif name in sorted_by:
+            yield 3, struct.pack("=I", sorted_by.index(name))
+        else:
+            yield 5, struct.pack("=I", isolated.index(name))
+
+
 def batch(program: str, commands: str) -> None:
     """Has `ip` or `tc` execute commands."""
     subprocess.run(
@@ -286,7 +314,7 @@ def run(
     ]  # fmt: skip
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        stderr=subprocess.DEVNULL, text=True, start_new_session=True, pipesize=PIPE,
     ) as process:  # fmt: skip
         try:
             output, _ = process.communicate(timeout=timeout)
@@ -307,7 +335,8 @@ def row(output: str) -> Any:
     lines = output.splitlines()
     if "END" in lines:
         return json.loads("".join(line[4:] for line in lines if line.startswith("ROW ")))
-    raise NoResultError("\n".join(output.split("\n")[-12:]).strip() or "it printed nothing")
+    last = [line for line in lines if not line.startswith("ROW ")][-12:]
+    raise NoResultError("\n".join(last).strip() or "it printed nothing")
 
 
 def main(inside: Callable[[Any], Any], outside: Callable[[], None] | None = None) -> None:

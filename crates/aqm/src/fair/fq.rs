@@ -6,12 +6,14 @@
 //!
 //! ```text
 //! a packet arrives:  dropped if the buffer is full, or `flow_limit` packets of its flow wait
+//!     `fast_path`, no flow has packets:  it goes the fast path, unless so many are there
 //!     its flow is in no list:   it goes to the end of the new flows; a flow never seen has a credit of
 //!                               `initial_quantum`, one that had no packets for longer than `refill_delay`
 //!                               a quantum at least
-//! next:  the flows whose time has come go to the end of the old ones;  the first of the new, else of the old
+//! next:  the first on the fast path
+//!        the flows whose time has come go to the end of the old ones;  the first of the new, else of the old
 //!     its credit is used up:    it gets a quantum more and goes to the end of the old ones
-//!     it has no packets, new, and there are old ones:  it goes to their end
+//!     it has no packets, new:   it goes to the end of the old ones, or as `emptied` says
 //!     it has no packets:        it leaves the list
 //!     its next is due later:    it leaves the list until then
 //!     else:                     send a packet;  credit := credit − length
@@ -28,8 +30,10 @@
 //!   themselves before the queue, so that `maxrate` alone paces in it, and there is no horizon.
 //! - Flows never meet. As many are known as the buffer has packets, or 2048 if that is more; beyond,
 //!   the flow without packets for longest is forgotten. Linux knows sockets, and hashes what it forwards
-//!   into 1024 flows.
+//!   into 1024 flows, and may forget one without packets for 3 s.
+//! - `refill_delay` is exact; Linux counts ticks of a timer.
 //! - A gap may be longer than a second, which is the longest in Linux.
+//! - The buffer has room for all packets together; in Linux since 6.7 those on the fast path do not count.
 //! - There is one class of priority. Linux has three, and a queue for what controls the network.
 //!
 //! Where the manual is silent: flows whose times are the same return in the order in which they left.
@@ -40,6 +44,7 @@ use core::cmp::Reverse;
 use super::drr::MOST_QUEUES;
 use super::lines::{ByBytes, Lines};
 use super::links::{Chain, Links};
+use super::rounds::Emptied;
 use super::{Overflow, Plan};
 use crate::about::{About, Family, Signal, joined};
 use crate::context::{Backlog, Cause, Cx, Env, State};
@@ -69,6 +74,7 @@ pub const ABOUT: About = About {
         super::SIGNALS,
         &[Signal { name: "held", unit: "", doc: "flows that wait for their rate" }],
     ),
+    presets: &[("linux", &[("emptied", "old"), ("fast_path", "8")])],
     live: &[
         "quantum",
         "initial_quantum",
@@ -98,6 +104,11 @@ params! {
         /// ECN-capable packets that waited longer are all marked; the wait for `maxrate` does not
         /// count. `none`: no such rule.
         ce_threshold: Option<Duration> = None, in Duration::ZERO..=Duration::from_secs(3600), "tc-fq(8)";
+        /// Where a new flow goes that has run empty.
+        emptied: Emptied = Emptied::OldIfAny, "Linux sch_fq";
+        /// Packets that wait in one queue, ahead of all flows and never marked, if they come while no
+        /// flow has packets.
+        fast_path: u32 = 0, in 0..=1024, "Linux sch_fq", with maxrate = "none";
     }
 }
 
@@ -184,6 +195,7 @@ enum Place {
 pub struct Fq<P> {
     config: FqConfig,
     known: FlowTable<()>,
+    /// One for each known flow, and the fast path.
     lines: Lines<Flow, P>,
     places: Links<Place>,
     new: Chain,
@@ -224,6 +236,27 @@ impl<P: Copy + Default> Fq<P> {
         id.index()
     }
 
+    /// The line of the fast path.
+    fn fast(&self) -> usize {
+        self.known.capacity()
+    }
+
+    /// Packets on the fast path are not marked.
+    fn spare_fast(&mut self) {
+        self.lines.policy_mut(self.fast()).ce_threshold = None;
+    }
+
+    /// Whether a packet that comes goes the fast path.
+    #[inline]
+    fn is_fast(&self) -> bool {
+        let most = self.config.fast_path;
+        if most == 0 || self.config.maxrate.is_some() {
+            return false;
+        }
+        let fast = self.lines.backlog_of(self.fast()).packets;
+        fast < most && fast == self.lines.backlog().packets
+    }
+
     /// A flow leaves the turns, if it takes them.
     fn leave(&mut self, queue: usize) {
         let list = match self.places[queue] {
@@ -262,7 +295,8 @@ impl<P: Copy + Default> Fq<P> {
 
     /// The flow whose turn it is has no packets.
     fn found_empty(&mut self, queue: usize, now: Instant) {
-        if self.places[queue] == Place::New && self.old.head().is_some() {
+        let stays = self.config.emptied == Emptied::Old || self.old.head().is_some();
+        if self.places[queue] == Place::New && stays {
             self.take(queue, Place::Old);
         } else {
             self.take(queue, Place::Idle);
@@ -298,9 +332,9 @@ impl<P: Copy + Default> Discipline<P> for Fq<P> {
         let plan = Plan {
             queue_limit: Limit::packets(config.flow_limit.into()),
             overflow: Overflow::Arriving,
-            ..Plan::of(queues as usize)
+            ..Plan::of(queues as usize + 1)
         };
-        Ok(Self {
+        let mut new = Self {
             known: FlowTable::new(queues, rng),
             lines: Lines::new(&plan, env, ByBytes, |env| Flow::new(config, env, rng))?,
             places: Links::new(plan.queues),
@@ -311,11 +345,14 @@ impl<P: Copy + Default> Discipline<P> for Fq<P> {
             held: BinaryHeap::with_capacity(plan.queues),
             holds: 0,
             config: config.clone(),
-        })
+        };
+        new.spare_fast();
+        Ok(new)
     }
 
     fn retune(&mut self, config: &FqConfig, env: &Env) -> Result<(), ConfigError> {
         self.lines.retune(env, |env| Flow::new(config, env, &mut idle_rng()))?;
+        self.spare_fast();
         self.config = config.clone();
         Ok(())
     }
@@ -324,6 +361,9 @@ impl<P: Copy + Default> Discipline<P> for Fq<P> {
 impl<P: Copy + Default> Qdisc<P> for Fq<P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        if self.is_fast() {
+            return self.lines.enqueue(self.fast(), meta, packet, cx, out);
+        }
         let queue = self.queue_of(meta.flow, cx.now);
         let empty = !self.lines.has_packets(queue);
         self.lines.enqueue(queue, meta, packet, cx, out);
@@ -336,6 +376,9 @@ impl<P: Copy + Default> Qdisc<P> for Fq<P> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         if self.lines.backlog().packets == 0 {
             return None;
+        }
+        if self.lines.has_packets(self.fast()) {
+            return self.lines.dequeue(self.fast(), cx, out);
         }
         self.release(cx.now);
         loop {

@@ -326,10 +326,15 @@ impl Cake {
         Some(turn)
     }
 
+    /// The shaper holds all packets back.
+    fn is_held(&self, now: u64) -> bool {
+        self.ingress && self.shaper.iter().all(|at| *at > now)
+    }
+
     /// With `ingress` or `unlimited`, where each packet is a step of its own: whether one is sent.
     fn step_by_step(&mut self, now: u64, rng: &mut Rng) -> bool {
         let waiting = |cake: &Self| (0..cake.tins.len()).any(|tin| cake.packets(tin) > 0);
-        if !waiting(self) || (self.ingress && self.shaper.iter().all(|at| *at > now)) {
+        if !waiting(self) || self.is_held(now) {
             return false;
         }
         let Some(mut tin) = self.next_tin(now) else { return false };
@@ -342,6 +347,9 @@ impl Cake {
             if q.is_empty() {
                 model.idle(now, rng);
                 self.found_empty(tin, queue, now);
+                if self.is_held(now) {
+                    return false;
+                }
                 if waiting(self) {
                     tin = self.next_tin(now).unwrap();
                 }

@@ -24,7 +24,11 @@ struct Fq {
     maxrate: Option<u64>,
     low_rate: u64,
     ce_threshold: Option<u64>,
+    /// Whether a new flow that has run empty takes an old one's turn in any case.
+    always_old: bool,
+    fast_path: usize,
     room: Room,
+    fast: Vec<Packet>,
     flows: Vec<Flow>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -43,10 +47,12 @@ impl Fq {
     }
 
     fn fits(&self, len: u32) -> bool {
-        let waiting = |each: fn(&Flow) -> u64| self.flows.iter().map(each).sum::<u64>();
+        let waiting = |each: fn(&[Packet]) -> u64| {
+            each(&self.fast) + self.flows.iter().map(|flow| each(&flow.q)).sum::<u64>()
+        };
         match self.room {
-            Room::Packets(n) => waiting(|flow| flow.q.len() as u64) < n,
-            Room::Bytes(n) => waiting(|flow| bytes(&flow.q)) + u64::from(len) <= n,
+            Room::Packets(n) => waiting(|q| q.len() as u64) < n,
+            Room::Bytes(n) => waiting(bytes) + u64::from(len) <= n,
         }
     }
 
@@ -101,6 +107,13 @@ impl Side for Fq {
     }
 
     fn arrive(&mut self, now: u64, mut packet: Packet, _: &mut Rng) {
+        let flows_wait = self.flows.iter().any(|flow| !flow.q.is_empty());
+        if self.maxrate.is_none() && !flows_wait && self.fast.len() < self.fast_path {
+            if !self.fits(packet.len) || self.fast.len() == self.flow_limit {
+                return self.events.push(Event::Dropped(packet.id, Cause::Overflow));
+            }
+            return self.fast.push(packet);
+        }
         let flow = self.known(packet.flow, now);
         if !self.fits(packet.len) || self.flows[flow].q.len() == self.flow_limit {
             return self.events.push(Event::Dropped(packet.id, Cause::Overflow));
@@ -118,6 +131,10 @@ impl Side for Fq {
     }
 
     fn depart(&mut self, now: u64, _: &mut Rng) {
+        if !self.fast.is_empty() {
+            let packet = self.fast.remove(0);
+            return self.events.push(Event::Sent(packet.id, packet.marked));
+        }
         if self.flows.iter().all(|flow| flow.q.is_empty()) {
             return self.events.push(Event::Idle);
         }
@@ -131,7 +148,7 @@ impl Side for Fq {
                 of.credit += self.quantum;
                 self.old.push_back(flow);
             } else if of.q.is_empty() {
-                if from_new && !self.old.is_empty() {
+                if from_new && (self.always_old || !self.old.is_empty()) {
                     self.old.push_back(flow);
                 } else {
                     of.left = now;
@@ -152,13 +169,16 @@ impl Side for Fq {
     }
 
     fn signals(&self, _: u64) -> Vec<f64> {
-        let busy = self.flows.iter().filter(|flow| !flow.q.is_empty()).count();
-        let most = self.flows.iter().map(|flow| bytes(&flow.q)).max().unwrap_or(0);
+        let queues = || self.flows.iter().map(|flow| &flow.q).chain([&self.fast]);
+        let busy = queues().filter(|q| !q.is_empty()).count();
+        let most = queues().map(|q| bytes(q)).max().unwrap_or(0);
         vec![busy as f64, most as f64, self.held.len() as f64]
     }
 
     fn of_flow(&self, now: u64, name: u64) -> Vec<f64> {
-        let number = self.flows.iter().position(|flow| flow.name == name).unwrap();
+        let Some(number) = self.flows.iter().position(|flow| flow.name == name) else {
+            return vec![-1.0, 0.0, 0.0, 0.0, 0.0, 0.0]; // it took the fast path
+        };
         let flow = &self.flows[number];
         let lists = [
             &self.new.contains(&number),
@@ -192,6 +212,8 @@ proptest! {
         maxrate in prop::sample::select(vec![None, Some(300_000u64), Some(3_000_000), Some(20_000_000)]),
         low_rate in prop::sample::select(vec![550_000u64, 10_000_000]),
         ce_threshold_ms in prop::option::of(0..5u64),
+        always_old in any::<bool>(),
+        fast_path in prop::sample::select(vec![0usize, 2, 8]),
     ) {
         let maxrate_text = maxrate.map_or("none".into(), |rate| format!("{rate}bit"));
         let threshold_text = ce_threshold_ms.map_or("none".into(), |ms| format!("{ms}ms"));
@@ -203,6 +225,8 @@ proptest! {
             ("maxrate", maxrate_text),
             ("low_rate_threshold", format!("{low_rate}bit")),
             ("ce_threshold", threshold_text),
+            ("emptied", if always_old { "old" } else { "old-if-any" }.into()),
+            ("fast_path", if maxrate.is_some() { 0 } else { fast_path }.to_string()),
         ];
         let side = Fq {
             flow_limit,
@@ -212,7 +236,10 @@ proptest! {
             maxrate,
             low_rate,
             ce_threshold: ce_threshold_ms.map(|ms| ms * 1_000_000),
+            always_old,
+            fast_path,
             room,
+            fast: Vec::new(),
             flows: Vec::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),

@@ -2,6 +2,7 @@
 /* A network interface "line" that takes its time for each byte, as the simulator's transmitter does: the next
  * packet leaves the queue when the one before has left the line, to the nanosecond. What left it is gone.
  * What is sent to the interface "in" comes to the line as a router's packets do, which no socket owns.
+ * The interface "lines" has four transmit queues; a packet's mark is the number of its queue. It takes no time.
  * Included before a file of net/sched that every kernel has.
  */
 #include <linux/etherdevice.h>
@@ -51,6 +52,28 @@ static void line_setup(struct net_device *dev)
 	eth_hw_addr_random(dev);
 }
 
+static netdev_tx_t lines_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	consume_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static u16 lines_queue(struct net_device *dev, struct sk_buff *skb, struct net_device *sb_dev)
+{
+	return skb->mark % dev->real_num_tx_queues;
+}
+
+static const struct net_device_ops lines_ops = {
+	.ndo_start_xmit = lines_xmit,
+	.ndo_select_queue = lines_queue,
+};
+
+static void lines_setup(struct net_device *dev)
+{
+	line_setup(dev);
+	dev->netdev_ops = &lines_ops;
+}
+
 static netdev_tx_t in_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	skb_orphan(skb);
@@ -70,9 +93,9 @@ static void in_setup(struct net_device *dev)
 	dev->features |= NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_GSO_SOFTWARE;
 }
 
-static int line_made(const char *name, void (*setup)(struct net_device *))
+static int line_made(const char *name, void (*setup)(struct net_device *), unsigned int queues)
 {
-	struct net_device *dev = alloc_netdev(0, name, NET_NAME_UNKNOWN, setup);
+	struct net_device *dev = alloc_netdev_mqs(0, name, NET_NAME_UNKNOWN, setup, queues, 1);
 
 	return dev ? register_netdev(dev) : -ENOMEM;
 }
@@ -86,6 +109,6 @@ static int __init line_init(void)
 #else
 	hrtimer_setup(&line_timer, line_idle, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #endif
-	return line_made("line", line_setup) ?: line_made("in", in_setup);
+	return line_made("line", line_setup, 1) ?: line_made("lines", lines_setup, 4) ?: line_made("in", in_setup, 1);
 }
 late_initcall(line_init);

@@ -487,7 +487,9 @@ impl<P: Carried> Cake<P> {
                 None => {
                     self.lines.idle(start + queue, cx);
                     self.pass_by(number, queue, cx.now);
-                    if self.lines.backlog().packets == 0 {
+                    // With `ingress` what was dropped may have taken the time.
+                    let waits = self.ready_at().is_some_and(|at| at > cx.now);
+                    if waits || self.lines.backlog().packets == 0 {
                         return None;
                     }
                     number = self.choose_special(cx.now)?;
@@ -507,6 +509,14 @@ impl<P: Carried> Cake<P> {
         if let Some(shaper) = &mut special.shaper {
             if sent { shaper.sent(on_wire) } else { shaper.dropped(on_wire) }
         }
+    }
+
+    /// A target from now, that of the first tin with COBALTs which are not at rest.
+    fn rests_at(&self, now: Instant) -> Option<Instant> {
+        let special = self.special.as_ref()?;
+        let number = self.tins.iter().position(|tin| tin.flows.counts[2] > 0)?;
+        let rate = self.config.diffserv.rate(number, self.config.known(special.env.rate));
+        Some(now + self.config.cobalt(&Env { rate, ..special.env }).target)
     }
 
     /// Tins have their shares of a rate.

@@ -7,6 +7,7 @@
 //!     active := 1 + the others that have packets or have sent one since that look
 //!     its rate := shared_rate / active
 //! next:   the queues whose shapers let them send, in turns
+//!     it sent its last packet, and COBALTs there are not at rest:  it looks again after their target
 //! ```
 //!
 //! COBALT keeps what it has by the whole rate. With `unlimited` there is nothing to share.
@@ -72,12 +73,19 @@ struct Queue<P> {
     active: u64,
     /// When it sent a packet last.
     sent: Option<Instant>,
+    /// When it looks again although it has no packets.
+    wakes: Option<Instant>,
 }
 
 impl<P: Carried> Queue<P> {
     /// It shapes at its part of a rate.
     fn has_its_part(&mut self, rate: Rate) {
         self.cake.shapes_at(Rate::new(rate.bits_per_second() / self.active).unwrap_or(rate));
+    }
+
+    /// When it has something to do.
+    fn ready_at(&self) -> Option<Instant> {
+        self.cake.ready_at().or(self.wakes)
     }
 }
 
@@ -91,7 +99,7 @@ impl<P: Carried> Many<P> {
         let env = Env { rate: shared_rate.unwrap_or(env.rate), ..*env };
         let queue = |_| {
             let cake = Cake::new(config, true, &env, rng)?;
-            Ok(Queue { cake, looked: None, active: 1, sent: None })
+            Ok(Queue { cake, looked: None, active: 1, sent: None, wakes: None })
         };
         Ok(Self {
             queues: (0..count).map(queue).collect::<Result<_, _>>()?,
@@ -172,6 +180,9 @@ impl<P: Carried> Qdisc<P> for Many<P> {
         let number = self.queue_of(meta.flow);
         self.with(number, out, |cake, tap| cake.enqueue(meta, packet, cx, tap));
         self.look(number, cx.now);
+        let queue = &mut self.queues[number];
+        // In Linux one timer does both: what the shaper holds back takes it.
+        queue.wakes = queue.wakes.filter(|_| queue.cake.ready_at().is_none_or(|at| at <= cx.now));
         while self.backlog.packets > self.limit.max_packets()
             || self.backlog.bytes > self.limit.max_bytes()
         {
@@ -184,14 +195,19 @@ impl<P: Carried> Qdisc<P> for Many<P> {
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         let count = self.queues.len();
         for number in (self.turn + 1..=self.turn + count).map(|number| number % count) {
-            if self.queues[number].cake.ready_at().is_none_or(|at| at > cx.now) {
+            if self.queues[number].ready_at().is_none_or(|at| at > cx.now) {
                 continue;
             }
             self.look(number, cx.now);
+            let wakes = self.queues[number].wakes.take().filter(|at| *at > cx.now);
             let sent = self.with(number, out, |cake, tap| cake.dequeue(cx, tap));
             if let Some((meta, _)) = &sent {
                 self.turn = number;
-                self.queues[number].sent = Some(cx.now);
+                let queue = &mut self.queues[number];
+                queue.sent = Some(cx.now);
+                if queue.cake.backlog().packets == 0 {
+                    queue.wakes = queue.cake.rests_at(cx.now).or(wakes);
+                }
                 self.counters.departed.count(meta.len);
                 return sent;
             }
@@ -200,7 +216,7 @@ impl<P: Carried> Qdisc<P> for Many<P> {
     }
 
     fn ready_at(&self) -> Option<Instant> {
-        self.queues.iter().filter_map(|queue| queue.cake.ready_at()).min()
+        self.queues.iter().filter_map(Queue::ready_at).min()
     }
 
     fn backlog(&self) -> Backlog {

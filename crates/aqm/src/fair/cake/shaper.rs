@@ -60,16 +60,17 @@ impl Shaper {
     }
 
     pub(super) fn sent(&mut self, len: u32) {
-        self.dropped(len);
-        self.failsafe += self.time(1.5 * f64::from(len));
+        let time = self.time(len);
+        self.next += time;
+        self.failsafe += time + time / 2;
     }
 
     pub(super) fn dropped(&mut self, len: u32) {
-        self.next += self.time(f64::from(len));
+        self.next += self.time(len);
     }
 
-    fn time(&self, len: f64) -> Duration {
-        Duration::from_nanos((len * self.per_byte) as u64)
+    fn time(&self, len: u32) -> Duration {
+        Duration::from_nanos((f64::from(len) * self.per_byte) as u64)
     }
 }
 

@@ -190,3 +190,48 @@ fn of_more_flows_than_are_known_the_oldest_is_forgotten() {
     assert_eq!([0, 1, 2].map(|flow| credit(&b, flow)), [2000.0, 0.0, 1000.0].map(Some));
     assert_eq!(b.flows(), [flows, 0]);
 }
+
+/// While no flow has packets, three pass by in the order in which they came; then flows take turns.
+#[test]
+fn what_comes_while_no_flow_waits_takes_the_fast_path() {
+    let mut b = Bench::new(&[("fast_path", "3"), ("initial_quantum", "1000")]);
+    for _ in 0..4 {
+        b.arrive(1, 1, 1000);
+        b.arrive(2, 1, 1000);
+    }
+    // Fast: 1, 2, 1. Flow 2 has three packets, flow 1 two.
+    assert_eq!(b.flows(), [1, 2, 1, 2, 1, 2, 2, 1]);
+    b.arrive(1, 4, 1000);
+    b.depart();
+    assert_eq!(b.queue.lines.backlog_of(b.queue.fast()).packets, 2);
+    // The fourth has made a flow, so that the next does not pass it.
+    b.arrive(1, 1, 1000);
+    assert_eq!(b.queue.lines.backlog_of(b.queue.fast()).packets, 2);
+}
+
+#[test]
+fn the_fast_path_has_no_marks_and_no_rates() {
+    let settings = [("fast_path", "3"), ("ce_threshold", "1ms")];
+    let mut b = Bench::new(&settings);
+    b.arrive(1, 4, 1000);
+    b.wait_ms(2);
+    let sent: Vec<_> = core::iter::from_fn(|| b.depart()).map(|sent| sent.1).collect();
+    assert_eq!(sent, [false, false, false, true]);
+    let mut b = Bench::new(&[("fast_path", "3"), ("maxrate", "400kbit")]);
+    b.arrive(1, 3, 1000);
+    assert_eq!(b.bursts(), [(0, 1), (20_000, 1), (40_000, 1)]);
+}
+
+/// Flow 1 has run empty while flow 2 was new. With `old` it comes back behind flow 3, which is new.
+#[test]
+fn an_emptied_flow_comes_back_as_a_new_or_an_old_one() {
+    for (emptied, expected) in [("old-if-any", [2, 1, 3]), ("old", [2, 3, 1])] {
+        let mut b = Bench::new(&[("emptied", emptied)]);
+        b.arrive(1, 1, 1000);
+        b.arrive(2, 2, 1000);
+        assert_eq!([b.depart(), b.depart()].map(|sent| sent.unwrap().0), [1, 2]);
+        b.arrive(1, 1, 1000);
+        b.arrive(3, 1, 1000);
+        assert_eq!(b.flows(), expected, "{emptied}");
+    }
+}

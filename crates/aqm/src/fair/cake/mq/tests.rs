@@ -128,6 +128,33 @@ fn what_an_active_queue_does_not_need_nobody_gets() {
     assert!(sent[0].abs_diff(1000) <= 25, "{sent:?} of 2000");
 }
 
+/// Flow 0 has run empty above target, and its COBALT is not at rest when flow 1 sends the last packet. A target
+/// later the queue looks again, without packets: what the other queue sent before that no longer counts.
+#[test]
+fn a_queue_looks_again_when_its_cobalts_may_be_at_rest() {
+    let mut bench = Bench::new(2);
+    let settings = config(&[RATE[0], ("target", "1ms")]);
+    bench.q = Many::new(2, &settings, &env(10_000), &mut Rng::new(3, 0)).unwrap();
+    let q = &bench.q;
+    let flows = |queue| (1..).map(FlowKey).filter(move |flow| q.queue_of(*flow) == queue);
+    bench.flows = flows(0).take(2).chain(flows(1).take(1)).collect();
+    (bench.on, bench.sent) = (vec![false; 3], vec![0; 3]);
+    (0..300).for_each(|_| bench.arrive(0));
+    (0..400).for_each(|_| bench.arrive(1));
+    bench.run(6500);
+    assert!(bench.q.backlog().packets > 0);
+    while bench.q.backlog().packets > 0 {
+        bench.run(1);
+    }
+    bench.run(500);
+    bench.arrive(2);
+    bench.run(1000);
+    let queue = &bench.q.queues[0];
+    assert_eq!(queue.looked, queue.sent.map(|sent| sent + Duration::from_millis(1)));
+    bench.arrive(0);
+    assert_eq!(bench.q.queues[0].active, 1);
+}
+
 /// The rate of the link, without one of their own; a new one holds at once, for all.
 #[test]
 fn they_share_the_rate_of_their_link() {
