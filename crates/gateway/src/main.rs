@@ -183,7 +183,7 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
     let Run { lan, wan, plane, open_host, keep_carrier, link, run, .. } = &*options;
     let how = run.forwarding(link.inputs().chain(&options.config))?;
     Ok(Wanted {
-        specs: link.specs()?,
+        specs: link.specs().map_err(|e| e.by(options.config.as_deref()))?,
         files: [how.log, how.pcapng.map(|(path, _)| path)],
         rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, run)),
         guarding: Guarding { pass_on: !keep_carrier, shut: !open_host },
@@ -192,11 +192,12 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
 
 /// A link between two interfaces.
 fn between(options: &Run) -> Result<ExitCode, Trouble> {
-    let specs = options.link.specs()?;
+    let file = options.config.as_deref();
+    let specs = options.link.specs().map_err(|e| e.by(file))?;
     let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
     let access = Access { plane: options.plane, open_host: options.open_host };
     let names = [&options.lan[..], &options.wan];
-    let finished = bridge(&specs, &how, names, access, options.take_over)?;
+    let finished = bridge(&specs, &how, names, file, access, options.take_over)?;
     if !options.run.quiet {
         say(report::table(&finished));
     }

@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
-use scenario::error::{ScenarioError, meant, meant_choice, meant_parameter};
+use scenario::error::{meant, meant_choice, meant_parameter};
 use scenario::tree::TreeSpec;
 use scenario::varies::Probability;
 use serde::de::Error as _;
@@ -298,11 +298,7 @@ impl Way {
         let Some(path) = &self.classes else { return Ok(None) };
         let name = format!("{} {}", self.key("classes"), path.display());
         let text = text_of(path).map_err(|e| Trouble::system(&name, e))?;
-        let wrong = |e: ScenarioError| {
-            let hint = e.hint.clone();
-            Trouble::new(ScenarioError { hint: String::new(), ..e }.to_string(), hint)
-        };
-        let tree = TreeSpec::from_toml(&text, &name).map_err(wrong)?;
+        let tree = TreeSpec::from_toml(&text, &name)?;
         Ok(Some(Arc::new(Classes { tree, down })))
     }
 
@@ -571,9 +567,13 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
     match error {
         SpecError::Beyond(allowed) => Trouble::new(
             format!("beyond reach: {allowed}"),
+    let given = |name: &str| spec.params.iter().rev().find(|(param, _)| param == name);
+    let shown = |name: &str| {
+        given(name).map_or_else(|| name.into(), |(_, value)| format!("{name} = {value}"))
+    };
             "a lower rate, a shorter delay or a smaller buffer",
         ),
-        SpecError::Classes(what, hint) => Trouble::new(what, hint),
+        SpecError::Classes(trouble) => trouble,
         SpecError::Queue(BuildError::UnknownAqm) if aqm.contains(".py") => Trouble::new(
             format!("{aqm}: a class in Python, which cannot run here"),
             "try it in the simulator: `bluewater compare`",
@@ -590,15 +590,13 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
             Trouble::new(what, hint(meant_parameter(&name, &all), &all))
         }
         SpecError::Queue(BuildError::Parameter(name, mut e)) => {
-            let given = spec.params.iter().rev().find(|(param, _)| *param == name);
-            if let (true, Some((_, value))) = (e.hint.is_empty(), given) {
+            if let (true, Some((_, value))) = (e.hint.is_empty(), given(&name)) {
                 e.hint = meant_choice(value, &e.allowed);
             }
-            let value = given.map_or_else(String::new, |(_, value)| format!(" = {value}"));
-            Trouble::new(format!("{aqm}: {name}{value}: allowed: {}", e.allowed), e.hint)
+            Trouble::new(format!("{aqm}: {}: allowed: {}", shown(&name), e.allowed), e.hint)
         }
         SpecError::Queue(BuildError::Config(e)) => {
-            Trouble::new(format!("{aqm}: {}: allowed: {}", e.key, e.allowed), "")
+            Trouble::new(format!("{aqm}: {}: allowed: {}", shown(e.key), e.allowed), "")
         }
     }
 }

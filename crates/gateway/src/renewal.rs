@@ -265,6 +265,14 @@ pub fn keep(
                 let specs = wanted.specs;
                 let mut said = described(&specs);
                 said["new"] = json!([0, 1].map(|i| differs(&specs[i], &read[i])));
+                // Errors name their file.
+                for (link, spec) in said["queues"].as_array_mut().into_iter().flatten().zip(&specs)
+                {
+                    if let Some(classes) = &spec.classes {
+                        let [file, text] = classes.tree.source();
+                        (link["classes_file"], link["tree"]) = (file.into(), text.into());
+                    }
+                }
                 read = specs;
                 said
             }

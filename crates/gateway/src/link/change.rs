@@ -9,6 +9,7 @@ use super::tins::Tins;
 use super::{Link, Spec, SpecError, Wire};
 use crate::link::arena::{Arena, Handle};
 
+use crate::trouble::Trouble;
 /// The next state of a [`Link`], with all parts that it needs.
 pub struct Next {
     now: u64,
@@ -58,14 +59,14 @@ impl Link {
             }
             if self.spec.classes.is_some() || spec.classes.is_some() {
                 let what = stays.map(|what| format!("{what}: ")).unwrap_or_default();
-                return Err(SpecError::Classes(
+                return Err(SpecError::Classes(Trouble::new(
                     format!(
                         "{what}no other queue while the link has classes: what is queued would leave before \
                          all that comes, whatever its class"
                     ),
                     "start the gateway anew; rate, delay, the wire's impairments, the rate and burst of its \
                      policer, and by SIGHUP rates and addresses of its classes may change",
-                ));
+                )));
             }
             spec.queue(Instant::from_nanos(now), self.queue.changes + 1)
         });

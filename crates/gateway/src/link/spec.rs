@@ -16,6 +16,7 @@ use super::classes::{Classes, of_leaves};
 use super::refused::SpecError;
 use crate::frame::Layer;
 
+use crate::trouble::Trouble;
 /// What a link is to be like.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
@@ -288,7 +289,8 @@ impl Spec {
             if told || shaped {
                 let option = if told { "told_rate" } else { "shaper" };
                 let hint = "the rates of classes are those of their file";
-                return Err(SpecError::Classes(format!("{option} beside classes"), hint));
+                let what = format!("{option} beside classes");
+                return Err(SpecError::Classes(Trouble::new(what, hint)));
             }
             queues = classes.tree.leaves().count() as u64;
         }
