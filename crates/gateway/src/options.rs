@@ -290,6 +290,7 @@ impl Way {
             shaper,
             peak: of_shaper(shaper, self.shaper, peak)?,
             classes: self.classes(down)?,
+            named: 0,
         })
     }
 
@@ -350,7 +351,8 @@ pub struct Change {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     pub aqm: Option<String>,
-    /// A parameter of the queue discipline, NAME=VALUE; again for more. The discipline starts anew.
+    /// A parameter of the queue discipline, NAME=VALUE; again for more. The discipline starts anew, unless the
+    /// parameter may change while it runs.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     #[serde(with = "pairs")]
     pub params: Vec<(String, String)>,
@@ -475,6 +477,7 @@ impl Change {
         if let Some(aqm) = &self.aqm {
             new.aqm.clone_from(aqm);
             new.params.clear();
+            new.named += 1;
         }
         for (name, value) in &self.params {
             new.params.retain(|(old, _)| old != name);
@@ -564,13 +567,13 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
         _ if meant.is_empty() => format!("there are {}", all.join(", ")),
         _ => meant,
     };
-    match error {
-        SpecError::Beyond(allowed) => Trouble::new(
-            format!("beyond reach: {allowed}"),
     let given = |name: &str| spec.params.iter().rev().find(|(param, _)| param == name);
     let shown = |name: &str| {
         given(name).map_or_else(|| name.into(), |(_, value)| format!("{name} = {value}"))
     };
+    match error {
+        SpecError::Beyond(allowed) => Trouble::new(
+            format!("beyond reach: {allowed}"),
             "a lower rate, a shorter delay or a smaller buffer",
         ),
         SpecError::Classes(trouble) => trouble,

@@ -155,7 +155,7 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
 /// and parameters that are the same in other words are no others.
 pub(crate) fn renewed(old: &Spec, new: &Spec) -> Option<Spec> {
-    let mut new = Spec { seed: old.seed, header: old.header, ..new.clone() };
+    let mut new = Spec { seed: old.seed, header: old.header, named: old.named, ..new.clone() };
     let [before, after] = [old, &new].map(|spec| setting("", spec)["params"].clone());
     if before == after && old.aqm == new.aqm {
         new.params.clone_from(&old.params);

@@ -167,6 +167,7 @@ fn spec(value: &Value) -> Option<Spec> {
         shaper: bucket(&value["shaper"])?,
         peak: bucket(&value["shaper_peak"])?,
         classes: None,
+        named: 0,
     })
 }
 
