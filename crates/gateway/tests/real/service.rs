@@ -68,7 +68,8 @@ fn settings_are_saved_and_health_is_told() {
     assert!(text.contains("[down-param]") && text.contains("target = \"20ms\""), "{text}");
 }
 
-/// Without a gateway packets pass by the kernel's bridge, and with one by it alone.
+/// Without a gateway packets pass by the kernel's bridge, and with one by it alone; without either, be it that one was
+/// killed, they do not.
 #[test]
 fn a_bypass_passes_packets_while_no_gateway_runs() {
     if !interfaces_allowed() {
@@ -107,7 +108,13 @@ fn a_bypass_passes_packets_while_no_gateway_runs() {
          $g bypass $c && exit 27
          printf 'lan = \"lan\"\nwan = \"x\"\n' > $c.loop; $g bypass $c.loop && exit 28
          soon || exit 20
-         end
+         kill -9 $run; wait $run; reaches && exit 29
+         $g bypass $c || exit 30
+         soon || exit 31
+         $g run --config $c --name $name --quiet & run=$!
+         answers; soon || exit 32
+         ip -o link show | grep bw-bypass && exit 33
+         end; reaches && exit 34
          printf 'rate = \"1mbit\"\nlan = 5\n' > $c; $g bypass $c; test $? = 2",
         folder.display()
     );
