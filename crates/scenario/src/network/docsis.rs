@@ -77,7 +77,7 @@ impl DocsisSpec {
             return refused("channel", format!("at most {FASTEST}"));
         }
         if rate > channel {
-            // Whoever left the channel out knows the rate.
+            // The channel may be the default, the rate is always written.
             let more = Complaint::new(
                 format!("{at}.rate"),
                 format!("at most {channel}, the rate of the channel"),
