@@ -88,7 +88,8 @@ impl Link {
     /// what is on the wire keeps its time, or comes out as much sooner as the delay is shorter. What is being sent begins again at a rate that is set, if it is
     /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but
     /// rate, delay, framing, the wire's impairments, the policer's rate and burst, rates and addresses of classes, and
-    /// parameters of [`About::live`](aqm::About::live) changes, the queue discipline stays, with all that it has learnt; else a new one begins.
+    /// parameters of [`About::live`](aqm::About::live) changes, the queue discipline stays, with all that it has learnt;
+    /// else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
