@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-de
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("deb")
     made = subprocess.run(
-        [ROOT / "scripts/deb.sh", shutil.which("true"), folder],
+        [ROOT / "scripts/deb.sh", shutil.which("true") or "true", folder],
         capture_output=True,
         text=True,
         check=True,
