@@ -492,7 +492,7 @@ rate = "5mbit"
         let built = tree.build::<()>("droptail", &[], &env, &mut Rng::new(1, 0));
         let Err(error) = built else { panic!("built") };
         assert_eq!((&*error.key, &*error.hint), ("class[8].parent", "this is the class c8"));
-        assert_eq!((&*error.file, error.line, &*error.value), ("x", Some(32), "\"c7\""));
+        assert_eq!((&*error.file, error.line, &*error.value), ("x", Some(35), "\"c7\""));
     }
 
     /// 20 000 classes are read and built in a time that nobody waits for.
