@@ -373,6 +373,9 @@ macro_rules! any_qdisc {
                         let config = configure($about.presets, settings)?;
                         queue.retune(&config, env).map_err(BuildError::Config)
                     })*
+                    $(Self::$behind(queue) => queue.behind_mut().retune(name, settings, env),)*
+                    Self::Told(queue) => queue.behind_mut().retune(name, settings, env),
+                    Self::Shaped(queue) => queue.behind_mut().retune(name, settings, env),
                     _ => Err(BuildError::UnknownAqm),
                 }
             }

@@ -29,6 +29,8 @@ pub struct Param {
     pub source: &'static str,
     /// Without these it has no effect: of each list one has to hold.
     pub with: Vec<&'static [Condition]>,
+    /// What to do where one does not hold, if it is not to be left out.
+    pub without: &'static str,
 }
 
 /// What another parameter has to be.
@@ -140,7 +142,10 @@ pub fn idle<C: Params>(param: &Param, config: &C) -> Option<ParamError> {
         .collect();
     Some(ParamError {
         allowed: format!("{}; others with {}", default.unwrap_or_default(), with.join(" or ")),
-        hint: format!("with {} it would have no effect: leave it out", beside.join(" and ")),
+        hint: match param.without {
+            "" => format!("with {} it would have no effect: leave it out", beside.join(" and ")),
+            hint => hint.into(),
+        },
     })
 }
 
@@ -327,7 +332,7 @@ pub fn include<C: Params>(
 
 /// Declares a configuration struct: for each parameter its documentation, name, type, default,
 /// allowed range (left out where the type says it all) and source; and, behind `with`, what others
-/// have to be for it to have an effect. A last field that begins with
+/// have to be for it to have an effect, and behind `else` what to do where they are not. A last field that begins with
 /// `..` includes all parameters of another configuration, at defaults that may be others (`by` says
 /// whose; else they are ours); where both have a parameter of one name, the outer one's counts and the inner one's is hidden.
 ///
@@ -375,7 +380,7 @@ macro_rules! params {
             $(
                 $(#[doc = $doc:literal])+
                 $name:ident : $type:ty = $default:expr, $(in $bounds:expr,)? $source:literal
-                    $(, with $($other:ident $is:tt $($text:literal)|+) or +)*;
+                    $(, with $($other:ident $is:tt $($text:literal)|+) or +)* $(, else $without:literal)?;
             )*
             $(..$inner:ident : $inner_type:ty = $inner_default:expr
                 $(, by $by:literal)?
@@ -413,6 +418,7 @@ macro_rules! params {
                         texts: &[$($text),+],
                         one_of: $crate::params!(@one_of $is),
                     }),+] as &[_]),*],
+                    without: concat!($($without)?),
                 }),*];
                 $(
                     let with = $crate::params!(@or None $(, Some(&[$crate::param::Condition {

@@ -21,7 +21,7 @@ use gateway::testbed::datagrams::Blast;
 use gateway::testbed::{Plan, traffic};
 use gateway::text::{text, whole};
 use gateway::trouble::Trouble;
-use nix::unistd::Uid;
+use nix::unistd::{Gid, Uid};
 
 /// Real packets through any queue discipline.
 #[derive(Parser, Debug)]
@@ -59,7 +59,7 @@ pub(crate) enum Task {
     },
     /// Ask or change a gateway or a shell that runs.
     Ctl {
-        /// Whose gateway it is, by name or number, if it is not yours: for root.
+        /// Whose gateway it is, by name or number, if it is not yours: for root, and members of its --group.
         #[arg(long, value_parser = control::user)]
         user: Option<Uid>,
         /// The gateway: its --name, or else its process number.
@@ -189,6 +189,9 @@ pub(crate) struct Run {
     /// who is there sees it.
     #[arg(long)]
     pub(crate) keep_carrier: bool,
+    /// A group, by name or number, whose members may use `ctl`, too: `ctl --user root NAME show`.
+    #[arg(long, value_parser = control::group)]
+    pub(crate) group: Option<Gid>,
     /// Take over from the gateway that has started this process.
     #[arg(long, hide = true)]
     pub(crate) take_over: bool,
@@ -338,6 +341,7 @@ impl RunOptions {
         }
         Ok(Forwarding {
             name: self.name.clone(),
+            group: None,
             metrics: self.metrics,
             web: self.web,
             realtime: self.realtime,

@@ -23,6 +23,7 @@ use gateway::guard::Guarding;
 use gateway::namespace::enter_user_namespace;
 use gateway::record::{self, Allowed, Listener, Recording};
 use gateway::renewal::{Wanted, keep};
+use gateway::session::Forwarding;
 use gateway::shell::{self, Out, run_bound, sweep_uplink};
 use gateway::testbed::traffic::Received;
 use gateway::testbed::{self, bench, traffic};
@@ -180,23 +181,25 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
     let Task::Run(options) = Cli::try_parse_from(args).map_err(refused)?.command else {
         return Err(Trouble::new("this is no gateway between two interfaces", ""));
     };
-    let Run { lan, wan, plane, open_host, keep_carrier, link, run, .. } = &*options;
+    let Run { lan, wan, plane, open_host, keep_carrier, group, link, run, .. } = &*options;
     let how = run.forwarding(link.inputs().chain(&options.config))?;
     Ok(Wanted {
-        specs: link.specs()?,
+        specs: link.specs().map_err(|e| e.by(options.config.as_deref()))?,
         files: [how.log, how.pcapng.map(|(path, _)| path)],
-        rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, run)),
+        rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, group, run)),
         guarding: Guarding { pass_on: !keep_carrier, shut: !open_host },
     })
 }
 
 /// A link between two interfaces.
 fn between(options: &Run) -> Result<ExitCode, Trouble> {
-    let specs = options.link.specs()?;
-    let how = options.run.forwarding(options.link.inputs().chain(&options.config))?;
+    let file = options.config.as_deref();
+    let specs = options.link.specs().map_err(|e| e.by(file))?;
+    let inputs = options.link.inputs().chain(&options.config);
+    let how = Forwarding { group: options.group, ..options.run.forwarding(inputs)? };
     let access = Access { plane: options.plane, open_host: options.open_host };
     let names = [&options.lan[..], &options.wan];
-    let finished = bridge(&specs, &how, names, access, options.take_over)?;
+    let finished = bridge(&specs, &how, names, file, access, options.take_over)?;
     if !options.run.quiet {
         say(report::table(&finished));
     }

@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use link::impair::Loss;
 use link::{Impairments, Sending, Steps};
 use scenario::course::{self, DELAY, Dimension, LOSS, RATE};
-use scenario::error::{ScenarioError, meant, meant_choice, meant_parameter};
+use scenario::error::{meant, meant_choice, meant_parameter};
 use scenario::tree::TreeSpec;
 use scenario::varies::Probability;
 use serde::de::Error as _;
@@ -290,6 +290,7 @@ impl Way {
             shaper,
             peak: of_shaper(shaper, self.shaper, peak)?,
             classes: self.classes(down)?,
+            named: 0,
         })
     }
 
@@ -298,11 +299,7 @@ impl Way {
         let Some(path) = &self.classes else { return Ok(None) };
         let name = format!("{} {}", self.key("classes"), path.display());
         let text = text_of(path).map_err(|e| Trouble::system(&name, e))?;
-        let wrong = |e: ScenarioError| {
-            let hint = e.hint.clone();
-            Trouble::new(ScenarioError { hint: String::new(), ..e }.to_string(), hint)
-        };
-        let tree = TreeSpec::from_toml(&text, &name).map_err(wrong)?;
+        let tree = TreeSpec::from_toml(&text, &name)?;
         Ok(Some(Arc::new(Classes { tree, down })))
     }
 
@@ -354,7 +351,8 @@ pub struct Change {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     pub aqm: Option<String>,
-    /// A parameter of the queue discipline, NAME=VALUE; again for more. The discipline starts anew.
+    /// A parameter of the queue discipline, NAME=VALUE; again for more. The discipline starts anew, unless the
+    /// parameter may change while it runs.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     #[serde(with = "pairs")]
     pub params: Vec<(String, String)>,
@@ -479,6 +477,7 @@ impl Change {
         if let Some(aqm) = &self.aqm {
             new.aqm.clone_from(aqm);
             new.params.clear();
+            new.named += 1;
         }
         for (name, value) in &self.params {
             new.params.retain(|(old, _)| old != name);
@@ -568,12 +567,16 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
         _ if meant.is_empty() => format!("there are {}", all.join(", ")),
         _ => meant,
     };
+    let given = |name: &str| spec.params.iter().rev().find(|(param, _)| param == name);
+    let shown = |name: &str| {
+        given(name).map_or_else(|| name.into(), |(_, value)| format!("{name} = {value}"))
+    };
     match error {
         SpecError::Beyond(allowed) => Trouble::new(
             format!("beyond reach: {allowed}"),
             "a lower rate, a shorter delay or a smaller buffer",
         ),
-        SpecError::Classes(what, hint) => Trouble::new(what, hint),
+        SpecError::Classes(trouble) => trouble,
         SpecError::Queue(BuildError::UnknownAqm) if aqm.contains(".py") => Trouble::new(
             format!("{aqm}: a class in Python, which cannot run here"),
             "try it in the simulator: `bluewater compare`",
@@ -590,15 +593,13 @@ pub(crate) fn explain(spec: &Spec, error: SpecError) -> Trouble {
             Trouble::new(what, hint(meant_parameter(&name, &all), &all))
         }
         SpecError::Queue(BuildError::Parameter(name, mut e)) => {
-            let given = spec.params.iter().rev().find(|(param, _)| *param == name);
-            if let (true, Some((_, value))) = (e.hint.is_empty(), given) {
+            if let (true, Some((_, value))) = (e.hint.is_empty(), given(&name)) {
                 e.hint = meant_choice(value, &e.allowed);
             }
-            let value = given.map_or_else(String::new, |(_, value)| format!(" = {value}"));
-            Trouble::new(format!("{aqm}: {name}{value}: allowed: {}", e.allowed), e.hint)
+            Trouble::new(format!("{aqm}: {}: allowed: {}", shown(&name), e.allowed), e.hint)
         }
         SpecError::Queue(BuildError::Config(e)) => {
-            Trouble::new(format!("{aqm}: {}: allowed: {}", e.key, e.allowed), "")
+            Trouble::new(format!("{aqm}: {}: allowed: {}", shown(e.key), e.allowed), "")
         }
     }
 }

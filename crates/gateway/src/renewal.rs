@@ -155,7 +155,7 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
 /// and parameters that are the same in other words are no others.
 pub(crate) fn renewed(old: &Spec, new: &Spec) -> Option<Spec> {
-    let mut new = Spec { seed: old.seed, header: old.header, ..new.clone() };
+    let mut new = Spec { seed: old.seed, header: old.header, named: old.named, ..new.clone() };
     let [before, after] = [old, &new].map(|spec| setting("", spec)["params"].clone());
     if before == after && old.aqm == new.aqm {
         new.params.clone_from(&old.params);
@@ -265,6 +265,14 @@ pub fn keep(
                 let specs = wanted.specs;
                 let mut said = described(&specs);
                 said["new"] = json!([0, 1].map(|i| differs(&specs[i], &read[i])));
+                // Errors name their file.
+                for (link, spec) in said["queues"].as_array_mut().into_iter().flatten().zip(&specs)
+                {
+                    if let Some(classes) = &spec.classes {
+                        let [file, text] = classes.tree.source();
+                        (link["classes_file"], link["tree"]) = (file.into(), text.into());
+                    }
+                }
                 read = specs;
                 said
             }

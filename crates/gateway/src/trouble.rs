@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
+
+use scenario::error::ScenarioError;
 
 const ERROR: &str = "error: ";
 
@@ -43,6 +46,13 @@ impl Trouble {
         self
     }
 
+    /// What the options of a file make wrong, if one was given.
+    #[must_use]
+    pub fn by(self, file: Option<&Path>) -> Self {
+        let Some(file) = file else { return self };
+        Self { what: format!("with {}: {}", file.display(), self.what), ..self }
+    }
+
     /// All that is wrong, as one.
     pub fn all(troubles: Vec<Self>) -> Option<Self> {
         let both = |one: Self, Self { what, hint }: Self| {
@@ -71,6 +81,13 @@ impl fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+impl From<ScenarioError> for Trouble {
+    fn from(mut error: ScenarioError) -> Self {
+        let hint = std::mem::take(&mut error.hint);
+        Self::new(error.to_string(), hint)
+    }
+}
 
 /// Prints a message on stderr once [`speak`] has begun. Does not wait until it is out; if stderr takes no
 /// more, the message is dropped.

@@ -46,8 +46,11 @@ pub const OPTION: &str = "--take-over";
 /// The version of what the processes tell each other.
 const FORMAT: u32 = 1;
 
-/// How long a new process may take until it is ready, and from then on until it reads.
+/// How long a new process may take until it is ready, while the old one forwards.
 const START: Duration = Duration::from_secs(10);
+
+/// How long it may take from then on until it reads, while packets wait.
+const READ: Duration = Duration::from_secs(1);
 
 /// What a gateway leaves to the next: open files, each with what it is, and facts.
 #[derive(Debug)]
@@ -175,32 +178,31 @@ pub(crate) fn ended(asking: &mut Asking) {
 }
 
 fn led(mut stream: &UnixStream, pid: u64, asking: &mut Asking) -> Result<(), Trouble> {
-    let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::WouldBlock => {
-            Trouble::new(format!("the new process was not ready within {} s", START.as_secs()), "")
-        }
-        _ => Trouble::system("the new process", e),
-    };
+    let failed = |e: io::Error| Trouble::system("the new process", e);
     let links = asking.ask(Request::Handover(Step::Describe))?;
     stream.set_read_timeout(Some(START)).map_err(failed)?;
     stream.set_write_timeout(Some(START)).map_err(failed)?;
     // It may have ended, which the answer tells.
     _ = writeln!(stream, "{links}");
     let mut reader = BufReader::new(stream);
-    let mut answer = || {
+    let mut answer = |late: String| {
         let mut line = String::new();
         match reader.read_line(&mut line) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                Err(Trouble::new(format!("the new process {late}"), ""))
+            }
             Err(e) if e.kind() != io::ErrorKind::ConnectionReset => Err(failed(e)),
             _ => Ok(serde_json::from_str::<Value>(&line).unwrap_or_default()),
         }
     };
-    let first = answer()?;
+    let first = answer(format!("was not ready within {} s", START.as_secs()))?;
     if first["ready"] != true {
         return Err(trouble(&first));
     }
     let again = Arc::new(stream.try_clone().map_err(failed)?);
+    stream.set_read_timeout(Some(READ)).map_err(failed)?;
     asking.ask(Request::Handover(Step::Ready(again, pid)))?;
-    let reads = answer()?["reads"] == true;
+    let reads = answer(format!("did not read within {} s", READ.as_secs()))?["reads"] == true;
     if reads {
         stream.set_read_timeout(None).map_err(failed)?;
         asking.tell(Request::Handover(Step::Reads));

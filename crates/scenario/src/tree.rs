@@ -31,6 +31,21 @@ pub struct TreeSpec {
     classes: Vec<Class>,
     #[serde(skip)]
     addresses: Addresses,
+    #[serde(skip)]
+    source: Source,
+}
+
+/// Where a tree was read, for errors alone: trees are the same wherever they come from.
+#[derive(Clone, Default, Debug)]
+struct Source {
+    file: String,
+    text: String,
+}
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl TreeSpec {
@@ -43,8 +58,18 @@ impl TreeSpec {
         let root = DeTable::parse(text).map_err(toml)?;
         let read = Self::deserialize(Deserializer::from(root)).map_err(toml);
         let mut tree = read.map_err(|error| meant::hinted(error, text, places))?;
-        let checked = tree.check();
-        checked.map_err(|c| ScenarioError::from_complaint(c, text, file)).map(|()| tree)
+        tree.source = Source { file: file.into(), text: text.into() };
+        tree.check().map_err(|c| tree.refused(c)).map(|()| tree)
+    }
+
+    /// The name and the text that it was read from.
+    pub fn source(&self) -> [&str; 2] {
+        [&self.source.file, &self.source.text]
+    }
+
+    /// A complaint about one of its keys, with its file, line and value.
+    pub fn refused(&self, complaint: Complaint) -> ScenarioError {
+        ScenarioError::from_complaint(complaint, &self.source.text, &self.source.file)
     }
 
     /// The file, with the defaults of disciplines.
@@ -92,15 +117,16 @@ impl TreeSpec {
     /// The queue, empty. Each leaf has the room of `env`, and without an algorithm of its own `aqm` with `params`.
     ///
     /// # Errors
-    /// What is wrong, and what is allowed.
+    /// See [`ScenarioError`].
     pub fn build<P: Carried>(
         &self,
         aqm: &str,
         params: &[(String, String)],
         env: &Env,
         rng: &mut Rng,
-    ) -> Result<AnyQdisc<P>, Complaint> {
-        self.queue(aqm, params).tree(0, Some(Sorting::Keys), env, rng).map_err(own)
+    ) -> Result<AnyQdisc<P>, ScenarioError> {
+        let tree = self.queue(aqm, params).tree(0, Some(Sorting::Keys), env, rng);
+        tree.map_err(|c| self.refused(own(c)))
     }
 
     /// The classes as HTB has them.
@@ -108,10 +134,10 @@ impl TreeSpec {
         &self.classes
     }
 
-    /// The first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta and addresses.
+    /// The key of the first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta and addresses.
     pub fn shaped_otherwise(&self, other: &Self) -> Option<String> {
         if self.default != other.default {
-            return Some(format!("default = \"{}\"", other.default));
+            return Some("default".into());
         }
         let differs = |(n, (old, new)): (usize, (&ClassSpec, &ClassSpec))| {
             let ClassSpec { name, parent, prio, aqm, params, .. } = new;
@@ -123,13 +149,12 @@ impl TreeSpec {
                 ("params", *params != old.params),
             ];
             let (key, _) = keys.into_iter().find(|(_, differs)| *differs)?;
-            Some(format!("class[{n}].{key} of {name}"))
+            Some(format!("class[{n}].{key}"))
         };
-        let all = self.class.iter().zip(&other.class).enumerate();
+        let mut all = self.class.iter().zip(&other.class).enumerate();
         let (before, now) = (self.class.len(), other.class.len());
-        all.filter_map(differs)
-            .next()
-            .or_else(|| (before != now).then(|| format!("{now} classes in place of {before}")))
+        all.find_map(differs)
+            .or_else(|| (before != now).then(|| format!("class[{}]", before.min(now))))
     }
 
     /// The classes whose rate is less than those of the classes right below them together, each with that.
@@ -423,15 +448,15 @@ rate = "5mbit"
             ("20mbit", "10mbit", None),
             ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", None),
             ("192.0.2.0/24", "192.0.3.0/24", None),
-            ("ceil = \"80mbit\"", "prio = 1", Some("class[2].prio of bela")),
-            ("50ms", "60ms", Some("class[2].params of bela")),
+            ("ceil = \"80mbit\"", "prio = 1", Some("class[2].prio")),
+            ("50ms", "60ms", Some("class[2].params")),
             (
                 "aqm = \"cake\"\nparams = { rtt = \"50ms\" }",
                 "aqm = \"cobalt\"",
-                Some("class[2].aqm of bela"),
+                Some("class[2].aqm"),
             ),
-            ("name = \"bela\"", "name = \"bea\"", Some("class[2].name of bea")),
-            ("default = \"rest\"", "default = \"anna\"", Some("default = \"anna\"")),
+            ("name = \"bela\"", "name = \"bea\"", Some("class[2].name")),
+            ("default = \"rest\"", "default = \"anna\"", Some("default")),
         ] {
             let text = FILE.replacen(old, new, 1);
             let other = TreeSpec::from_toml(&text, "x").unwrap();
@@ -439,7 +464,7 @@ rate = "5mbit"
         }
         let more = format!("{FILE}[[class]]\nname = \"x\"\nparent = \"line\"\nrate = \"1mbit\"\n");
         let more = TreeSpec::from_toml(&more, "x").unwrap();
-        assert_eq!(tree.shaped_otherwise(&more).unwrap(), "5 classes in place of 4");
+        assert_eq!(tree.shaped_otherwise(&more).unwrap(), "class[4]");
     }
 
     #[test]
@@ -465,8 +490,9 @@ rate = "5mbit"
         let tree = TreeSpec::from_toml(&text, "x").unwrap();
         let env = Env::new(aqm::Limit::packets(10).unwrap(), Rate::from_mbit(1000));
         let built = tree.build::<()>("droptail", &[], &env, &mut Rng::new(1, 0));
-        let Err(Complaint { key, hint, .. }) = built else { panic!("built") };
-        assert_eq!((&*key, &*hint), ("class[8].parent", "this is the class c8"));
+        let Err(error) = built else { panic!("built") };
+        assert_eq!((&*error.key, &*error.hint), ("class[8].parent", "this is the class c8"));
+        assert_eq!((&*error.file, error.line, &*error.value), ("x", Some(35), "\"c7\""));
     }
 
     /// 20 000 classes are read and built in a time that nobody waits for.

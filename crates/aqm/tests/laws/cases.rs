@@ -90,7 +90,7 @@ const TOGETHER: &[(&str, &str)] = &[
     ("cake", "sets=1 diffserv=diffserv8 ingress=true rtt=1ms mtu=0 ack_filter=on"),
     ("cake", "sets=1 unlimited=true ingress=true autorate_ingress=true rtt=1ms"),
     ("cake", "sets=1 autorate_ingress=true memlimit=5kB rtt=1ms target=0s"),
-    ("cake", "sets=1 queues=3 shared_rate=4mbit memlimit=5kB rtt=1ms ack_filter=on"),
+    ("cake", "sets=1 queues=3 shared_rate=3mbit memlimit=5kB rtt=1ms ack_filter=on"),
     ("cake", "sets=1 queues=2 unlimited=true diffserv=diffserv8 rtt=1ms target=0s"),
     ("fq-codel", "queues=3 memory_limit=4kB drop_batch=3"),
     ("codel", "target=1ms interval=2ms mtu=0"),

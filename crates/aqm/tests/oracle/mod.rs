@@ -160,7 +160,7 @@ fn without_idle<'a, T>(
 ) -> T {
     loop {
         match build(&settings) {
-            Err(BuildError::Parameter(name, e)) if e.hint.contains("no effect") => {
+            Err(BuildError::Parameter(name, e)) if e.allowed.contains("; others with ") => {
                 settings.retain(|(key, _)| *key != name);
             }
             other => return other.unwrap(),

@@ -7,6 +7,7 @@ mod wiring;
 use std::io;
 use std::iter;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use clap::ValueEnum;
@@ -39,7 +40,8 @@ const HEADER: u32 = 14 + 4 * crate::frame::MAX_TAGS as u32;
 /// The longest packet, so that each frame's length has a place in a recording.
 const LONGEST_MTU: u32 = u16::MAX as u32 - HEADER;
 
-/// Forwards between the interfaces `names` (LAN, WAN) until a signal stops it. Returns the summaries.
+/// Forwards between the interfaces `names` (LAN, WAN) until a signal stops it. Returns the summaries. `file` has the
+/// options of the links, if it is one.
 ///
 /// # Errors
 /// What is missing, with the command that mends it.
@@ -47,11 +49,12 @@ pub fn bridge(
     specs: &[Spec; 2],
     how: &Forwarding,
     names: [&str; 2],
+    file: Option<&Path>,
     access: Access,
     takes_over: bool,
 ) -> Result<Finished, Trouble> {
     let mut old = takes_over.then(Predecessor::find).transpose()?;
-    let finished = forward(specs, how, names, access, old.as_mut());
+    let finished = forward(specs, how, names, file, access, old.as_mut());
     if let (Err(trouble), Some(old)) = (&finished, old) {
         old.refuse(trouble);
     }
@@ -62,11 +65,12 @@ fn forward(
     specs: &[Spec; 2],
     how: &Forwarding,
     names: [&str; 2],
+    file: Option<&Path>,
     access: Access,
     mut old: Option<&mut Predecessor>,
 ) -> Result<Finished, Trouble> {
     let specs = &old.as_ref().map_or_else(|| specs.clone(), |old| old.specs.clone());
-    ready(specs, names)?;
+    ready(specs, names, file)?;
     // What passed packets until now, once nothing is wrong with the command line.
     remove(names)?;
     let both = [interface(names[0])?, interface(names[1])?];
@@ -133,10 +137,10 @@ fn forward(
 ///
 /// # Errors
 /// All that is wrong with either.
-fn ready(specs: &[Spec; 2], names: [&str; 2]) -> Result<(), Trouble> {
+fn ready(specs: &[Spec; 2], names: [&str; 2], file: Option<&Path>) -> Result<(), Trouble> {
     let link = |spec: &Spec| {
         let made = Link::new(spec, Layer::Ethernet, HEADER as usize);
-        made.map(drop).map_err(|e| explain(spec, e))
+        made.map(drop).map_err(|e| explain(spec, e).by(file))
     };
     let mut wrong: Vec<_> = specs.iter().filter_map(|spec| link(spec).err()).collect();
     wrong.dedup();
@@ -184,10 +188,12 @@ pub(crate) fn open(names: [&str; 2], access: Access) -> Result<Ports, Trouble> {
     let longest = (mtu + HEADER) as usize;
     let mut warnings = Vec::new();
     let mut warn = |warning| warnings.push(warning);
-    let mut xdp = || {
+    let mut xdp = || -> Result<_, Trouble> {
         Ok([xdp(&both[0], longest, plane, &mut warn)?, xdp(&both[1], longest, plane, &mut warn)?])
     };
-    let packet = || Ok([packet(&both[0], open_host)?, packet(&both[1], open_host)?]);
+    let packet = || -> Result<_, Trouble> {
+        Ok([packet(&both[0], open_host)?, packet(&both[1], open_host)?])
+    };
     let (ends, fallback) = match plane {
         Plane::Xdp if open_host => {
             return Err(Trouble::new(
@@ -307,7 +313,7 @@ mod tests {
         let limit = Limit::packets(10).unwrap();
         let spec = |aqm| Spec::new(Rate::from_mbit(1), Duration::ZERO, limit, aqm);
         let names = ["absent0", "absent1"];
-        let text = ready(&[spec("bleu"), spec("bleu")], names).err().unwrap().to_string();
+        let text = ready(&[spec("bleu"), spec("bleu")], names, None).err().unwrap().to_string();
         let told: Vec<_> = text.lines().collect();
         assert_eq!(
             told,

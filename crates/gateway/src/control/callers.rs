@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
-use nix::unistd::Uid;
+use nix::unistd::{Gid, Uid};
 use serde_json::{Value, json};
 
 use super::asking::Closed;
@@ -24,10 +24,11 @@ const MOST: usize = 64;
 /// The most parts of what one says that are read at a time.
 const PARTS: usize = 16;
 
-/// Answers, for as long as the process lasts.
+/// Answers, for as long as the process lasts. With a group its members may ask, too: the socket's mode lets in nobody
+/// else.
 pub(super) fn listen(
     listener: &UnixListener,
-    owner: Uid,
+    (owner, group): (Uid, Option<Gid>),
     namespaces: Option<&Namespaces>,
     closed: &Closed,
     mut answer: impl FnMut(Request) -> Result<Value, Trouble>,
@@ -45,7 +46,9 @@ pub(super) fn listen(
                 Err(e) if room::made(listener, &mut callers, &mut heard, &e) => continue,
                 Err(_) => break,
             };
-            if let Err(trouble) = welcome(&stream, owner) {
+            if group.is_none()
+                && let Err(trouble) = welcome(&stream, owner)
+            {
                 _ = reply(&stream, Err(trouble), &[]);
                 continue;
             }
@@ -207,7 +210,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let (tell, told) = std::sync::mpsc::channel();
         thread::spawn(move || {
-            listen(&listener, geteuid(), None, &Closed::default(), |request| {
+            listen(&listener, (geteuid(), None), None, &Closed::default(), |request| {
                 // One that takes as long as a process that is stopped.
                 if matches!(request, Request::Set(_)) {
                     thread::sleep(Duration::from_millis(300));

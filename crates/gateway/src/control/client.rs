@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use nix::unistd::{Uid, User, geteuid};
+use nix::unistd::{Gid, Group, Uid, User, geteuid};
 use serde_json::Value;
 
 use super::place::{self, Folder, file};
@@ -69,6 +69,18 @@ pub fn user(text: &str) -> Result<Uid, String> {
     let named = || User::from_name(text).ok().flatten().map(|user| user.uid);
     let number = text.parse().ok().map(Uid::from_raw);
     number.or_else(named).ok_or_else(|| "there is no such user".into())
+}
+
+/// The number of a group, given by name or number.
+///
+/// # Errors
+/// When there is none.
+pub fn group(text: &str) -> Result<Gid, String> {
+    let named = || Group::from_name(text).ok().flatten().map(|group| group.gid);
+    let number = text.parse().ok().map(Gid::from_raw);
+    number
+        .or_else(named)
+        .ok_or_else(|| format!("there is no such group; `addgroup --system {text}` makes it"))
 }
 
 /// Handles of an `end` of the shell `name` (its process, its user namespace, its network namespace), and its

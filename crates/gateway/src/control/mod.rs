@@ -31,15 +31,16 @@ pub mod web;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::thread;
 
-use nix::unistd::{Uid, geteuid};
+use nix::unistd::{Gid, Uid, geteuid};
 
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
 pub(crate) use asking::{Asked, Asking, Closed, Told, line};
 pub(crate) use client::join;
-pub use client::{ask, upgrade, user};
+pub use client::{ask, group, upgrade, user};
 pub use http::{NoHttp, Wish, read};
 pub use place::name;
 use place::{Entry, Folder, file};
@@ -56,6 +57,8 @@ pub struct Control {
     name: String,
     /// Whose it is.
     owner: Uid,
+    /// Whose members may ask, too.
+    group: Option<Gid>,
 }
 
 impl Control {
@@ -64,11 +67,12 @@ impl Control {
     ///
     /// # Errors
     /// When there is another of that name, or nowhere to put it.
-    pub fn bind(name: Option<&str>) -> Result<Self, Trouble> {
+    pub fn bind(name: Option<&str>, group: Option<Gid>) -> Result<Self, Trouble> {
         room::ask();
         let named = name.is_some();
         let mut why = Trouble::new("no folder for the control socket", "");
-        for path in place::candidates(geteuid()) {
+        let reached = |path: &PathBuf| group.is_none() || place::is_public(path);
+        for path in place::candidates(geteuid()).into_iter().filter(reached) {
             match Folder::open(&path, geteuid(), true) {
                 Ok(None) => {}
                 Err(trouble) => why = trouble,
@@ -78,9 +82,9 @@ impl Control {
                     loop {
                         let name = name.map_or_else(|| number.to_string(), String::from);
                         if let Some((listener, entry)) =
-                            folder.listen(&file(&name)).map_err(failed)?
+                            folder.listen(&file(&name), group).map_err(failed)?
                         {
-                            return Ok(Self { listener, entry, name, owner: geteuid() });
+                            return Ok(Self { listener, entry, name, owner: geteuid(), group });
                         }
                         if named || number == u32::MAX {
                             return Err(Trouble::new(
@@ -98,9 +102,14 @@ impl Control {
     }
 
     /// Goes on at the socket of another process.
-    pub(crate) fn taken_over(name: String, listener: OwnedFd, alive: OwnedFd) -> Self {
+    pub(crate) fn taken_over(
+        name: String,
+        group: Option<Gid>,
+        listener: OwnedFd,
+        alive: OwnedFd,
+    ) -> Self {
         let entry = Entry::taken_over(alive.into());
-        Self { listener: listener.into(), entry, name, owner: geteuid() }
+        Self { listener: listener.into(), entry, name, owner: geteuid(), group }
     }
 
     /// What it needs for that.
@@ -122,13 +131,13 @@ impl Control {
         mut asking: Asking,
         namespaces: Option<Namespaces>,
     ) -> Result<Entry, Trouble> {
-        let Self { listener, entry, owner, .. } = self;
+        let Self { listener, entry, owner, group, .. } = self;
         let failed = |e| Trouble::system("starting a thread", e);
         listener.set_nonblocking(true).map_err(failed)?;
         let listen = move || {
             let closed = asking.closed();
             let answer = |request| asking.ask(request);
-            callers::listen(&listener, owner, namespaces.as_ref(), &closed, answer);
+            callers::listen(&listener, (owner, group), namespaces.as_ref(), &closed, answer);
         };
         thread::Builder::new().name("control".into()).spawn(listen).map_err(failed)?;
         Ok(entry)

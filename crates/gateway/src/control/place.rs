@@ -3,10 +3,10 @@
 //! is checked after it is opened, and everything is done through that open folder, whatever becomes of its
 //! name.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,8 +15,8 @@ use std::{env, fs};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
-use nix::sys::stat::{Mode, fstatat, mkdirat};
-use nix::unistd::{Uid, UnlinkatFlags, geteuid, unlinkat};
+use nix::sys::stat::{Mode, fstatat, mkdirat, umask};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, geteuid, unlinkat};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::trouble::Trouble;
@@ -39,7 +39,13 @@ pub(crate) fn candidates(user: Uid) -> Vec<PathBuf> {
     runtime.into_iter().chain(service).chain(system).chain([temporary]).collect()
 }
 
-/// An open folder that only this user can look into.
+/// Whether members of a group may get as far as what is in the folder `path`.
+pub(super) fn is_public(path: &Path) -> bool {
+    let above = path.parent().and_then(|above| fs::metadata(above).ok());
+    above.is_some_and(|above| above.mode() & 0o001 != 0)
+}
+
+/// An open folder that only this user can look into. Others may reach sockets in it that let them.
 #[derive(Debug)]
 pub(crate) struct Folder {
     file: File,
@@ -69,7 +75,11 @@ impl Folder {
             return Err(system(e.into()));
         }
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let file = match openat(&parent, name, flags, Mode::empty()) {
+        let opened = openat(&parent, name, flags, Mode::empty()).or_else(|e| match e {
+            Errno::EACCES if !make => openat(&parent, name, flags | OFlag::O_PATH, Mode::empty()),
+            e => Err(e),
+        });
+        let file = match opened {
             Ok(folder) => File::from(folder),
             Err(Errno::ENOENT) => return Ok(None),
             Err(Errno::ENOTDIR | Errno::ELOOP) => {
@@ -82,7 +92,7 @@ impl Folder {
         if found.uid() != user.as_raw() {
             return Err(foreign(path, &format!("it belongs to user {}", found.uid())));
         }
-        if found.mode() & 0o077 != 0 {
+        if found.mode() & 0o066 != 0 {
             let why = format!("its mode {:o} lets others in", found.mode() & 0o777);
             return Err(foreign(path, &why));
         }
@@ -106,8 +116,12 @@ impl Folder {
         files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Makes the socket `file`; nothing if somebody answers there.
-    pub(crate) fn listen(&self, file: &str) -> io::Result<Option<(UnixListener, Entry)>> {
+    /// Makes the socket `file`, for this user and `group`; nothing if somebody answers there.
+    pub(crate) fn listen(
+        &self,
+        file: &str,
+        group: Option<Gid>,
+    ) -> io::Result<Option<(UnixListener, Entry)>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let again = openat(&self.file, ".", flags, Mode::empty())?;
         // Keeps others from doing the same between the question and the new socket.
@@ -120,9 +134,22 @@ impl Folder {
         }
         let remove = || _ = unlinkat(&self.file, file, UnlinkatFlags::NoRemoveDir);
         remove();
-        let listener = UnixListener::bind(self.inside(file))?;
-        let entry = self.file.try_clone().and_then(|folder| Entry::watch(folder, file));
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let listener = UnixListener::bind(self.inside(file));
+        umask(before);
+        let listener = listener?;
+        let shared = group.map_or(Ok(()), |group| self.share(file, group));
+        let entry = shared
+            .and_then(|()| self.file.try_clone())
+            .and_then(|folder| Entry::watch(folder, file));
         Ok(Some((listener, entry.inspect_err(|_| remove())?)))
+    }
+
+    /// Lets a group ask at the socket `file`.
+    fn share(&self, file: &str, group: Gid) -> io::Result<()> {
+        chown(self.inside(file), None, Some(group.as_raw()))?;
+        fs::set_permissions(self.inside(file), Permissions::from_mode(0o660))?;
+        self.file.set_permissions(Permissions::from_mode(0o711))
     }
 }
 
@@ -251,7 +278,7 @@ pub(super) fn file(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Changes while a link runs: another rate, delay, buffer or queue discipline.
 
 use aqm::filter::policer::Policer;
+use aqm::tuned::Tunable as _;
 use aqm::{AnyQdisc, Instant, Rng};
 use link::{Impair, NEVER};
 
@@ -8,6 +9,7 @@ use super::refused::too_large;
 use super::tins::Tins;
 use super::{Link, Spec, SpecError, Wire};
 use crate::link::arena::{Arena, Handle};
+use crate::trouble::Trouble;
 
 /// The next state of a [`Link`], with all parts that it needs.
 pub struct Next {
@@ -15,6 +17,8 @@ pub struct Next {
     spec: Spec,
     /// If another one is wanted.
     queue: Option<(AnyQdisc<Handle>, Rng)>,
+    /// If the queue stays, with other parameters.
+    tuned: bool,
     slots: u32,
     on_wire: usize,
     /// If it is another one than before, and nothing else of the queue is.
@@ -49,8 +53,9 @@ impl Link {
                 kept.classes.clone_from(&spec.classes);
             }
         }
+        let tuned = kept != *spec && kept.tunes_to(spec);
         let queue = (kept != *spec).then(|| {
-            if self.queue.replaced.len() == MOST_REPLACED {
+            if !tuned && self.queue.replaced.len() == MOST_REPLACED {
                 return Err(SpecError::Beyond(format!(
                     "{MOST_REPLACED} changes at a time; packets from before the first are still \
                      queued"
@@ -58,37 +63,46 @@ impl Link {
             }
             if self.spec.classes.is_some() || spec.classes.is_some() {
                 let what = stays.map(|what| format!("{what}: ")).unwrap_or_default();
-                return Err(SpecError::Classes(
+                return Err(SpecError::Classes(Trouble::new(
                     format!(
                         "{what}no other queue while the link has classes: what is queued would leave before \
                          all that comes, whatever its class"
                     ),
                     "start the gateway anew; rate, delay, the wire's impairments, the rate and burst of its \
                      policer, and by SIGHUP rates and addresses of its classes may change",
-                ));
+                )));
             }
             spec.queue(Instant::from_nanos(now), self.queue.changes + 1)
         });
+        // One that can be built can also be tuned so.
+        let queue = queue.transpose()?.filter(|_| !tuned);
         let other = queue.is_none() && spec.policer != self.spec.policer;
         let policer = if other { spec.policer(Instant::from_nanos(now))? } else { None };
         let on_wire = spec.on_wire(delay) as usize;
         let impair = spec.impair().filter(|_| self.wire.impair.is_none()).map(Box::new);
-        let queue = queue.transpose()?;
-        Ok(Next { now, spec: spec.clone(), queue, slots, on_wire, policer, impair })
+        Ok(Next { now, spec: spec.clone(), queue, tuned, slots, on_wire, policer, impair })
     }
 
     /// Becomes what was prepared. No packet is lost by that, and none overtakes another: what is
     /// queued leaves before what arrives from now on, by the rules under which it was admitted;
     /// what is on the wire keeps its time, or comes out as much sooner as the delay is shorter. What is being sent begins again at a rate that is set, if it is
     /// sent sooner by that: it may wait for the end of an outage, or take hours at 1 bit/s. If nothing but
-    /// rate, delay, framing, the wire's impairments, the policer's rate and burst, and rates and addresses of classes
-    /// changes, the queue discipline stays, with all that it has learnt; else a new one begins.
+    /// rate, delay, framing, the wire's impairments, the policer's rate and burst, rates and addresses of classes, and
+    /// parameters of [`About::live`](aqm::About::live) changes, the queue discipline stays, with all that it has learnt;
+    /// else a new one begins.
     pub fn change(&mut self, next: Next) {
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
             self.queue.replace(queue, before);
             let tins = || Tins::new(&next.spec, Instant::from_nanos(next.now));
             (self.wire.tins, self.server.log_mut().tins) = (tins(), tins());
+        }
+        if next.tuned {
+            let now = Instant::from_nanos(next.now);
+            let env = next.spec.env(now, next.spec.rate_at(now));
+            let tuned =
+                self.queue.current_mut().retune(&next.spec.aqm, &next.spec.settings(), &env);
+            debug_assert_eq!(tuned, Ok(()));
         }
         if let (Some(new), Some(policer)) = (next.policer, self.queue.current_mut().policer_mut()) {
             *policer = new;

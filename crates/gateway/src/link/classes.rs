@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aqm::fair::htb::{self, ClassCount};
 use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
 use scenario::classes::ClassSpec;
-use scenario::error::ScenarioError;
+use scenario::error::Complaint;
 use scenario::tree::TreeSpec;
 
 use super::Link;
@@ -41,10 +41,7 @@ impl Classes {
         // A mistake in the options has the same message as without classes.
         let given: Vec<_> = params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         AnyQdisc::<()>::build(aqm, &given, env, &mut rng.clone()).map_err(SpecError::Queue)?;
-        self.tree.build(aqm, params, env, rng).map_err(|complaint| {
-            let of = format!("the classes of the way {}", self.way());
-            SpecError::Classes(ScenarioError::from_complaint(complaint, "", &of).to_string(), "")
-        })
+        self.tree.build(aqm, params, env, rng).map_err(|e| SpecError::Classes(e.into()))
     }
 
     /// Refuses a link that would decide in place of the classes: its slowest rate, bit/s, is less than the root's
@@ -54,13 +51,16 @@ impl Classes {
         if ceil.bits_per_second() <= slowest {
             return Ok(());
         }
-        let root = &self.tree.class[0].name;
         let rate = Rate::new(slowest).map_or_else(|| "0bit".into(), |rate| rate.to_string());
-        Err(SpecError::Classes(
-            format!("the class {root} may have {ceil}, and the link {} only {rate}", self.way()),
+        let key = if self.tree.class[0].ceil.is_some() { "ceil" } else { "rate" };
+        let more = Complaint::new(
+            format!("class[0].{key}"),
+            format!("at most {rate}, which the link {} has", if self.down { "down" } else { "up" }),
+        );
+        Err(SpecError::Classes(self.tree.refused(more.hint(
             "a higher --rate or --down-rate, a rate trace that stays above, or less for the class: else the link \
              decides, which knows no classes",
-        ))
+        )).into()))
     }
 
     /// A warning if classes are promised more than those above them have.
@@ -82,12 +82,8 @@ impl Classes {
 
     /// What of the classes of a link may not become as in `next` while it runs; rates and addresses may.
     pub(super) fn stays(&self, next: &Self) -> Option<String> {
-        let what = self.tree.shaped_otherwise(&next.tree)?;
-        Some(format!("the file of the classes {} has {what}", next.way()))
-    }
-
-    fn way(&self) -> &'static str {
-        if self.down { "down" } else { "up" }
+        let key = self.tree.shaped_otherwise(&next.tree)?;
+        Some(next.tree.refused(Complaint::wrong(key, "not as before")).to_string())
     }
 }
 
@@ -163,6 +159,7 @@ mod tests {
     use super::*;
     use crate::frame::Layer;
     use crate::link::{Bucket, Spec};
+    use crate::trouble::Trouble;
     use link::{Sending, Steps};
 
     /// Anna has 10.0.0.0/24 all of IPv6 that begins with 0x20, and the addresses that stand for nothing.
@@ -227,9 +224,8 @@ mod tests {
         let Err(why) = link.prepare(30_000_000, &spec(&link, other)) else {
             panic!("another tree")
         };
-        assert!(
-            matches!(why, SpecError::Classes(what, _) if what.contains(".name of anne: no other"))
-        );
+        assert!(matches!(why, SpecError::Classes(Trouble { what, .. })
+                if what.contains(": class[1].name = \"anne\": not as before: no other queue")));
     }
 
     /// Its drops go on being counted.

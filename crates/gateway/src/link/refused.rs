@@ -2,6 +2,8 @@
 
 use aqm::any::BuildError;
 
+use crate::trouble::Trouble;
+
 /// Why there can be no such link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SpecError {
@@ -9,8 +11,8 @@ pub enum SpecError {
     Queue(BuildError),
     /// Rate, delay or buffer are beyond what can be emulated; what is allowed.
     Beyond(String),
-    /// The classes do not go with the rest; what is wrong, and what to do.
-    Classes(String, &'static str),
+    /// The classes cannot be built, or do not go with the rest.
+    Classes(Trouble),
 }
 
 pub(super) fn too_large(slots: u32) -> SpecError {

@@ -1,9 +1,10 @@
 //! What a link is to be like, and whether there can be such a link.
 
+use std::iter;
 use std::sync::Arc;
 
 use aqm::About;
-use aqm::any::BuildError;
+use aqm::any::{BuildError, canonical};
 use aqm::filter::Filter as _;
 use aqm::filter::policer::{self, Policer, PolicerConfig};
 use aqm::param::ConfigError;
@@ -15,6 +16,7 @@ use link::{Impair, Impairments, Sending, Transmitter};
 use super::classes::{Classes, of_leaves};
 use super::refused::SpecError;
 use crate::frame::Layer;
+use crate::trouble::Trouble;
 
 /// What a link is to be like.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +53,8 @@ pub struct Spec {
     pub peak: Option<Bucket>,
     /// A tree of classes, of which each leaf has a queue like this.
     pub classes: Option<Arc<Classes>>,
+    /// How often the algorithm was named while the link ran: each time it begins anew.
+    pub named: u32,
 }
 
 /// What a policer before a queue, or a shaper behind it, lets pass, and the peak of a shaper.
@@ -89,7 +93,25 @@ impl Spec {
             shaper: None,
             peak: None,
             classes: None,
+            named: 0,
         }
+    }
+
+    /// The parameters as pairs.
+    pub(super) fn settings(&self) -> Vec<(&str, &str)> {
+        self.params.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    }
+
+    /// Whether its queue may become that of `next` with all that it has learned: only parameters are others that
+    /// may change meanwhile.
+    pub(super) fn tunes_to(&self, next: &Self) -> bool {
+        if *next != (Self { params: next.params.clone(), ..self.clone() }) {
+            return false;
+        }
+        let live = About::of(&self.aqm).map_or(&[][..], |about| about.live);
+        let texts = |spec: &Self| canonical(&spec.aqm, &spec.settings()).unwrap_or_default();
+        let mut all = iter::zip(texts(self), texts(next));
+        self.classes.is_none() && all.all(|(old, new)| old == new || live.contains(&new.0))
     }
 
     /// Whether its queue asks for codepoints and hosts.
@@ -190,12 +212,10 @@ impl Spec {
     ) -> Result<(AnyQdisc<P>, Rng), SpecError> {
         let mut rng = Rng::new(self.seed, stream);
         let env = self.env(now, self.rate_at(now));
-        let params: Vec<_> = self.params.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let mut queue = match &self.classes {
             Some(classes) => classes.queue((&self.aqm, &self.params), &env, &mut rng)?,
-            None => {
-                AnyQdisc::build(&self.aqm, &params, &env, &mut rng).map_err(SpecError::Queue)?
-            }
+            None => AnyQdisc::build(&self.aqm, &self.settings(), &env, &mut rng)
+                .map_err(SpecError::Queue)?,
         };
         // The parameter is the option's, whose name says whose burst it is.
         let named = |option: fn(&str) -> &'static str| {
@@ -288,7 +308,8 @@ impl Spec {
             if told || shaped {
                 let option = if told { "told_rate" } else { "shaper" };
                 let hint = "the rates of classes are those of their file";
-                return Err(SpecError::Classes(format!("{option} beside classes"), hint));
+                let what = format!("{option} beside classes");
+                return Err(SpecError::Classes(Trouble::new(what, hint)));
             }
             queues = classes.tree.leaves().count() as u64;
         }

@@ -269,6 +269,96 @@ fn a_change_loses_nothing_and_keeps_the_order() {
     assert_eq!((l.server.log().arena.used(), l.queue.replaced.len()), (0, 0));
 }
 
+/// Ten packets wait. BLUE keeps its p_m of 0.5 and the packets, in the same queue, when only its decrement changes,
+/// which it then goes by; behind a policer and a shaper, too. What it learned is lost when its buffer changes, when
+/// a parameter changes that may not meanwhile, and when it is named.
+#[test]
+fn a_parameter_that_may_change_leaves_what_was_learned() {
+    let learned = |l: &Link, now: u64| {
+        let mut found = 0.0;
+        l.observe(now, &mut |name, value| found = if name == "p_m" { value } else { found });
+        found
+    };
+    let buckets = [None, Some(Bucket { rate: Rate::from_mbit(8), burst: "1MB".parse().unwrap() })];
+    for bucket in buckets {
+        let mut s = spec(Rate::from_mbit(8), Duration::ZERO, "blue");
+        (s.policer, s.shaper) = (bucket, bucket);
+        let param = |name: &str, value: &str| (String::from(name), String::from(value));
+        s.params = vec![param("freeze_time", "0s"), param("increment", "0.5")];
+        s.limit = Limit::packets(10).unwrap();
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        (0..13).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::Ect0, 1000)));
+        let (p_m, dropped) = (learned(&l, 0), l.counters().all_dropped().packets);
+        assert!(p_m >= 0.5 && dropped > 0, "{p_m} {dropped}");
+        s.params.push(param("decrement", "0.125"));
+        s.rate = Rate::from_mbit(80);
+        change(&mut l, 0, &s).unwrap();
+        assert_eq!((learned(&l, 0), l.queue.changes, l.queue.replaced.len()), (p_m, 0, 0));
+        assert_eq!(l.counters().all_dropped().packets, dropped);
+        assert!(l.check());
+        out(&mut l, 1_000_000_000);
+        assert_eq!(learned(&l, 1_000_000_000), p_m - 0.125, "by its new decrement");
+        let other = |l: &mut Link, s: &Spec| {
+            let before = l.queue.changes;
+            change(l, 1_000_000_000, s).unwrap();
+            l.queue.changes - before
+        };
+        assert_eq!(other(&mut l, &s), 0, "nothing changes");
+        s.params.push(param("freeze_time", "-1s"));
+        assert!(l.prepare(1_000_000_000, &s).is_err());
+        s.params.pop();
+        s.params.push(param("initial", "0.25"));
+        assert_eq!((other(&mut l, &s), learned(&l, 1_000_000_000)), (1, 0.25));
+        s.limit = Limit::packets(11).unwrap();
+        assert_eq!(other(&mut l, &s), 1);
+        s.named += 1;
+        assert_eq!(other(&mut l, &s), 1);
+        assert!(l.check());
+    }
+}
+
+/// Each parameter that may change does so in every algorithm while packets wait: none is lost by it, and the queue
+/// stays.
+#[test]
+fn whatever_may_change_does_under_load() {
+    let (mut rng, mut refused) = (Rng::new(8, 0), Vec::new());
+    for about in CATALOG {
+        let s = spec(Rate::from_mbit(10), Duration::from_millis(3), about.name);
+        // Those that have no effect without others are refused alone.
+        let table = (about.parameters)().into_iter().filter(|param| param.with.is_empty());
+        for param in table.filter(|param| about.live.contains(&param.name)) {
+            let of = format!("{} {}", about.name, param.name);
+            let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+            let mut now = 0;
+            let mut load = |l: &mut Link, n: u32| {
+                now += rng.below(1_400_000) as u64;
+                l.deliver(now, |_| ());
+                l.arrive(now, &udp(n, rng.below(9) as u16, Ecn::Ect0, 1000));
+                assert!(l.check(), "{of}");
+                now
+            };
+            let at = (0..60).map(|n| load(&mut l, n)).last().unwrap();
+            let done =
+                ["0.01", "1.5", "0.99", "7ms", "12p", "40p", "2kB", "1mbit", "300", "3", "false"]
+                    .iter()
+                    .filter(|text| {
+                        let params = vec![(param.name.to_string(), (**text).to_string())];
+                        change(&mut l, at, &Spec { params, ..s.clone() }).is_ok()
+                    });
+            if done.count() == 0 {
+                refused.push(of);
+                continue;
+            }
+            assert_eq!((l.queue.changes, l.counters().arrived.packets), (0, 60), "{of}");
+            (60..120).for_each(|n| _ = load(&mut l, n));
+            l.deliver(1 << 40, |_| ());
+            assert!(l.check(), "{of}");
+            assert_eq!(l.server.log().arena.used(), 0, "{of}");
+        }
+    }
+    assert_eq!(refused, ["pi b"], "it goes with `a`");
+}
+
 /// From every algorithm to every other under load.
 #[test]
 fn any_algorithm_takes_over_from_any_other() {

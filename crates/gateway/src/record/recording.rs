@@ -119,7 +119,7 @@ const LONGEST_TIME: u64 = 30 * 365 * 86_400 * 1_000_000_000;
 pub(crate) fn links(head: &Value) -> Result<[Spec; 2], String> {
     let link = |i: usize| -> Result<Spec, String> {
         let value = &head["queues"][i];
-        let classes = classes(&value["tree"], i == 1)?;
+        let classes = classes(value, i == 1)?;
         let spec = spec(value).ok_or("no links in its head")?;
         Ok(Spec { classes, ..spec })
     };
@@ -167,16 +167,19 @@ fn spec(value: &Value) -> Option<Spec> {
         shaper: bucket(&value["shaper"])?,
         peak: bucket(&value["shaper_peak"])?,
         classes: None,
+        named: 0,
     })
 }
 
 /// A tree of classes, if there is one.
-fn classes(value: &Value, down: bool) -> Result<Option<Arc<Classes>>, String> {
-    if value.is_null() {
+fn classes(link: &Value, down: bool) -> Result<Option<Arc<Classes>>, String> {
+    let tree = &link["tree"];
+    if tree.is_null() {
         return Ok(None);
     }
-    let name = format!("the classes of the way {} in its head", DIRECTIONS[usize::from(down)]);
-    let text = value.as_str().ok_or_else(|| format!("{name}: no text"))?;
+    let head = || format!("the classes of the way {} in its head", DIRECTIONS[usize::from(down)]);
+    let name = link["classes_file"].as_str().map_or_else(head, String::from);
+    let text = tree.as_str().ok_or_else(|| format!("{name}: no text"))?;
     let tree = TreeSpec::from_toml(text, &name).map_err(|e| e.to_string())?;
     Ok(Some(Arc::new(Classes { tree, down })))
 }

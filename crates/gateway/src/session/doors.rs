@@ -51,7 +51,7 @@ impl Doors {
         if let Some(web) = &web {
             say(format!("web: {}", web.url()));
         }
-        let control = Control::bind(how.name.as_deref())?;
+        let control = Control::bind(how.name.as_deref(), how.group)?;
         let about = json!({"name": control.name(), "recorded": how.record.is_some()});
         Ok(Self { control, metrics, web, about, ceiling })
     }
@@ -68,8 +68,8 @@ impl Doors {
         let estate = &mut old.estate;
         let word = |word: &Value| word.as_str().unwrap_or_default().to_string();
         let [name, root] = ["name", "web"].map(|fact| word(estate.fact(fact)));
-        let control =
-            Control::taken_over(name, estate.need("control socket")?, estate.need("sweeper")?);
+        let [listener, alive] = [estate.need("control socket")?, estate.need("sweeper")?];
+        let control = Control::taken_over(name, how.group, listener, alive);
         let metrics = how.metrics.map(|_| estate.need("metrics").map(|it| Metrics(it.into())));
         let web = how.web.map(|_| estate.need("web").map(|it| Web::taken_over(it, &root)));
         let about = json!({"name": control.name(), "recorded": false});

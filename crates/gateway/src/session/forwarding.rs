@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use nix::unistd::Gid;
+
 use crate::privilege::RealTime;
 
 /// How to forward.
@@ -10,6 +12,8 @@ use crate::privilege::RealTime;
 pub struct Forwarding {
     /// The name of its control socket; without one a free number, see [`Control::bind`](crate::control::Control::bind).
     pub name: Option<String>,
+    /// The group whose members may ask there, beside its user and root.
+    pub group: Option<Gid>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
     /// Where its live page is.
@@ -33,6 +37,7 @@ impl Forwarding {
     pub fn silent() -> Self {
         Self {
             name: None,
+            group: None,
             metrics: None,
             web: None,
             realtime: RealTime::Auto,

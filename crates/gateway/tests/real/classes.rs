@@ -107,7 +107,7 @@ fn what_does_not_go_with_classes_is_refused() {
     let (text, errors) = operator::well(&output);
     for told in [
         "no other queue while the link has classes",
-        "the class line may have 600kbit, and the link up only 500kbit",
+        "tree.toml:4: class[0].rate = \"600kbit\": not allowed; allowed: at most 500kbit, which the link up has",
         "shaper beside classes",
         "no upgrade while it runs: with classes",
     ] {
@@ -145,7 +145,7 @@ fn other_rates_in_the_file_hold_after_sighup() {
     for told in [
         "the rates of the classes below line are 1mbit together, and its own is 600kbit",
         "SIGHUP: up has the classes of its file now, down has the classes of its file now",
-        "the file of the classes up has class[2].name of bea: no other queue while the link has classes",
+        "tree.toml:12: class[2].name = \"bea\": not as before: no other queue while the link has classes",
         "\"bela\":100000",
         "the rates of the classes below line are 1100kbit together, and its own is 600kbit",
     ] {

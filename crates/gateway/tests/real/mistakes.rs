@@ -95,11 +95,16 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
         ("address = [\"10.0.0.1\"]", "peer = \"1\"", "class[1].peer = \"1\": only in a scenario"),
         ("address", "prio = 9\naddress", "class[1].prio = 9: not allowed; allowed: 0 … 7"),
         ("address", "quantum = \"2p\"\naddress", "class[1].quantum = \"2p\""),
+        (
+            "address",
+            "aqm = \"red\"\nparams = { min_th = \"20p\", max_th = \"10p\" }\naddress",
+            ":10: class[1].params.max_th = \"10p\": not allowed; allowed: min_th or more",
+        ),
         ("address", "aqm = \"fq_codel\"\naddress", "hint: did you mean `fq-codel`?"),
         (
             "\"a\"\nrate = \"1mbit\"",
             "\"a\"\nrate = \"2mbit\"",
-            "the class a may have 2mbit, and the link up only 1mbit",
+            ":4: class[0].rate = \"2mbit\": not allowed; allowed: at most 1mbit, which the link up has",
         ),
         ("\"a\"\nrate = \"1mbit\"", "\"a\"\nrate = \"1mbut\"", "class[0].rate = \"1mbut\""),
         (
@@ -114,6 +119,7 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{wrong}: {errors}");
         assert!(errors.contains(told), "{told} in {errors}");
+        assert!(errors.contains(file.to_str().unwrap()), "{errors}");
         _ = fs::remove_file(&file);
     }
     for (options, told) in [
@@ -124,6 +130,28 @@ fn a_mistake_in_classes_is_told_with_file_and_key() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains(told), "{told} in {errors}");
     }
+}
+
+/// What is wrong only with several options together, too.
+#[test]
+fn a_mistake_in_the_options_of_a_file_is_told_with_it() {
+    let file = scratch("options.toml");
+    for (options, told) in [
+        ("rate = \"900gbit\"", "beyond reach: a rate of 900gbit; allowed: at most 100gbit"),
+        ("rate = \"1mbit\"\npolicer-burst = \"9kB\"", "--policer-burst 9kB: there is no policer"),
+        (
+            "rate = \"1mbit\"\naqm = \"red\"\n[param]\nmin_th = \"20p\"\nmax_th = \"10p\"",
+            "red: max_th = 10p: allowed: min_th or more",
+        ),
+    ] {
+        fs::write(&file, options).unwrap();
+        let options = format!("run --lan absent --wan lo --config {}", file.display());
+        let errors = gateway(&options, &[]).stderr;
+        let errors = String::from_utf8_lossy(&errors);
+        let told = format!("error: with {}: {told}", file.display());
+        assert!(errors.starts_with(&told), "{told} in {errors}");
+    }
+    _ = fs::remove_file(&file);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
-use super::operator::{operated, well};
+use super::operator::{is_root, operated, well};
 use super::*;
 
 /// A manager of services hears that packets flow, that the gateway lives, and that it ends.
@@ -68,7 +68,8 @@ fn settings_are_saved_and_health_is_told() {
     assert!(text.contains("[down-param]") && text.contains("target = \"20ms\""), "{text}");
 }
 
-/// Without a gateway packets pass by the kernel's bridge, and with one by it alone.
+/// Without a gateway packets pass by the kernel's bridge, and with one by it alone; without either, be it that one was
+/// killed, they do not.
 #[test]
 fn a_bypass_passes_packets_while_no_gateway_runs() {
     if !interfaces_allowed() {
@@ -107,7 +108,13 @@ fn a_bypass_passes_packets_while_no_gateway_runs() {
          $g bypass $c && exit 27
          printf 'lan = \"lan\"\nwan = \"x\"\n' > $c.loop; $g bypass $c.loop && exit 28
          soon || exit 20
-         end
+         kill -9 $run; wait $run; reaches && exit 29
+         $g bypass $c || exit 30
+         soon || exit 31
+         $g run --config $c --name $name --quiet & run=$!
+         answers; soon || exit 32
+         ip -o link show | grep bw-bypass && exit 33
+         end; reaches && exit 34
          printf 'rate = \"1mbit\"\nlan = 5\n' > $c; $g bypass $c; test $? = 2",
         folder.display()
     );
@@ -115,4 +122,35 @@ fn a_bypass_passes_packets_while_no_gateway_runs() {
     assert!(errors.contains("run.toml:2: lan: the name of an interface is wanted"), "{errors}");
     assert!(errors.contains("another gateway (process"), "{errors}");
     assert!(errors.contains("frames would go round in circles"), "{errors}");
+}
+
+/// Members of the group that a gateway names may ask and change it, by whichever of their groups; others may not. The
+/// next gateway in that folder has no group.
+#[test]
+fn a_group_may_use_ctl() {
+    if !interfaces_allowed() || !is_root() {
+        return;
+    }
+    let script = r#"
+        end; export name; cp $g /tmp/$name; trap 'rm /tmp/$name' EXIT; unset XDG_RUNTIME_DIR
+        unshare -m bash -c '
+            trap "kill \$run" EXIT; mount -t tmpfs -o mode=755 none /run; g=/tmp/$name
+            start() { $g run --rate 1mbit --lan lan --wan wan --name $name --quiet $1 & run=$!
+                until $g ctl $name show >&- 2>&-; do kill -0 $run || exit 10; sleep 0.05; done; }
+            as() { setpriv --reuid 4711 $1 $g ctl --user root $name $2; }
+            start "--group 4712"
+            for groups in "--regid 4711 --groups 4711,4712" "--regid 4712 --clear-groups"; do
+                as "$groups" show >&- || exit 11
+                as "$groups" "set --rate 2mbit" >&- || exit 12
+            done
+            as "--regid 4711 --clear-groups" show && exit 13
+            stat -c "%a %g" /run/bluewater /run/bluewater/$name.sock
+            kill $run; wait $run; start
+            as "--regid 4711 --groups 4711,4712" show && exit 14
+            kill $run; wait $run
+            $g run --rate 1mbit --lan lan --wan wan --group nobody-here; test $? = 2'"#;
+    let (text, errors) = well(&operated("--quiet", script));
+    assert_eq!(text, "711 0\n660 4712\n");
+    assert_eq!(errors.matches("no gateway called").count(), 2, "{errors}");
+    assert!(errors.contains("there is no such group"), "{errors}");
 }

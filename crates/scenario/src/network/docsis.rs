@@ -73,8 +73,18 @@ impl DocsisSpec {
         let longest = Duration::from_millis(100);
         let within = |size: Text<Size>, sizes: std::ops::RangeInclusive<u64>| matches!(size.0, Size::Bytes(bytes) if sizes.contains(&bytes));
         let Text(channel) = self.channel;
-        if !(rate..=FASTEST).contains(&channel) {
-            return refused("channel", format!("{rate}, the rate of the link, … {FASTEST}"));
+        if channel > FASTEST {
+            return refused("channel", format!("at most {FASTEST}"));
+        }
+        if rate > channel {
+            // The channel may be the default, the rate is always written.
+            let more = Complaint::new(
+                format!("{at}.rate"),
+                format!("at most {channel}, the rate of the channel"),
+            );
+            return Err(more.hint(format!(
+                "a faster channel, of {FASTEST} at most: docsis = {{ channel = … }}"
+            )));
         }
         if !(Duration::from_micros(200)..=Duration::from_millis(20)).contains(&self.map.0) {
             return refused("map", "200us … 20ms".into());
@@ -170,7 +180,12 @@ transport = "cubic"
                 "rate_trace = { model = \"leo\", mean = \"9mbit\" }\ndocsis =",
                 "rate_trace",
             ),
-            ("\"10mbit\"", "\"200mbit\"", "200mbit, the rate of the link, … 10gbit"),
+            (
+                "\"10mbit\"",
+                "\"200mbit\"",
+                "link[0].rate = \"200mbit\": not allowed; allowed: at most 100mbit, the rate of the channel",
+            ),
+            ("peak =", "channel = \"11gbit\", peak =", "link[0].docsis.channel = \"11gbit\""),
             ("peak =", "map = \"100us\", peak =", "200us … 20ms"),
             ("peak =", "lead = \"1s\", peak =", "at most 100ms"),
             ("\"4kB\"", "\"4p\"", "link[0].docsis.grant = \"4p\": not allowed"),

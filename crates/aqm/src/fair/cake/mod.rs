@@ -137,7 +137,8 @@ params! {
         /// packets of each bulk flow may wait.
         ingress: bool = false, "tc-cake(8)";
         /// Whether the rate follows that at which packets arrive; the link's is the first guess.
-        autorate_ingress: bool = false, "tc-cake(8)", with queues = "1";
+        autorate_ingress: bool = false, "tc-cake(8)", with queues = "1",
+            else "several queues share a fixed rate, as in Linux: leave it out, or set queues = 1";
         /// Whether CAKE knows no rate: tins share by weight, and delays alone decide.
         unlimited: bool = false, "tc-cake(8)";
         /// Most bytes that wait, beside the buffer's own bound; `none`: no other.
@@ -149,8 +150,9 @@ params! {
         rounds: Rounds = Rounds::Ahead, "Linux sch_cake", with isolation != "flowblind";
         /// Transmit queues, each with a CAKE, that share one rate: `cake_mq`.
         queues: u32 = 1, in 1..=64, "Linux sch_cake: cake_mq";
-        /// The rate that these queues share; `none`: the link's.
-        shared_rate: Option<Rate> = None, "tc-cake(8)", with queues != "1";
+        /// The rate that these queues share, 1 kbit/s for each … the link's; `none`: the link's.
+        shared_rate: Option<Rate> = None, "tc-cake(8)", with queues != "1",
+            else "a CAKE alone has the rate of its link: set that, or several queues that share this rate";
     }
 }
 

@@ -20,6 +20,7 @@
 //! - The link asks one queue at a time. Where it is no faster than `shared_rate`, it also limits their sum.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec::Vec;
 
 use super::{ABOUT, Cake, CakeConfig, Isolation};
@@ -269,6 +270,19 @@ impl<P: Carried> Qdisc<P> for Many<P> {
     }
 }
 
+/// Refuses a shared rate at which nothing would move, or which the link does not have.
+fn shared(count: u32, config: &CakeConfig, env: &Env) -> Result<(), ConfigError> {
+    let least = Rate::new(u64::from(count) * LEAST).unwrap_or(env.rate);
+    if config.shared_rate.is_none_or(|rate| (least..=env.rate).contains(&rate)) {
+        return Ok(());
+    }
+    let allowed = format!("{least}, 1kbit for each queue, … {}, the rate of the link", env.rate);
+    Err(ConfigError { key: "shared_rate", allowed: allowed.into() })
+}
+
+/// What each queue has at least of a shared rate, bit/s.
+const LEAST: u64 = 1000;
+
 /// What is done with one CAKE or with several, `act`.
 macro_rules! each {
     ($kind:expr, $q:ident => $act:expr) => {
@@ -285,7 +299,10 @@ impl<P: Carried> Discipline<P> for Cakes<P> {
     fn new(config: &CakeConfig, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError> {
         Ok(Self(match config.queues {
             1 => Kind::One(Cake::new(config, false, env, rng)?),
-            count => Kind::Many(Many::new(count, config, env, rng)?),
+            count => {
+                shared(count, config, env)?;
+                Kind::Many(Many::new(count, config, env, rng)?)
+            }
         }))
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::any::{AnyQdisc, BuildError};
 use crate::context::Cause;
 use crate::packet::Ecn;
 use crate::policy::lab::{config, env};
@@ -184,6 +185,43 @@ fn the_cake_with_most_bytes_makes_room() {
     };
     assert_eq!(waits(&bench), [6, 4]);
     assert_eq!(bench.q.counters().dropped[Cause::Overflow as usize].packets, 3);
+}
+
+/// With 8 queues on a link of 10 Mb/s.
+#[test]
+fn a_shared_rate_is_not_beyond_the_link_s_nor_next_to_nothing() {
+    for (rate, taken) in [
+        ("10mbit", true),
+        ("10001kbit", false),
+        ("8kbit", true),
+        ("7999bit", false),
+        ("1bit", false),
+    ] {
+        let settings = config(&[("queues", "8"), ("shared_rate", rate)]);
+        let env = Env { rate: Rate::from_mbit(10), ..env(10) };
+        let built = Cakes::<u32>::new(&settings, &env, &mut Rng::new(1, 0));
+        assert_eq!(built.is_ok(), taken, "{rate}");
+        if let Err(e) = built {
+            let allowed = "8kbit, 1kbit for each queue, … 10mbit, the rate of the link";
+            assert_eq!((e.key, &*e.allowed), ("shared_rate", allowed));
+        }
+    }
+}
+
+/// Not that they would have no effect.
+#[test]
+fn what_goes_with_one_queue_or_with_several_alone_is_refused_in_words() {
+    for (settings, words) in [
+        (&[("shared_rate", "5mbit")][..], "a CAKE alone has the rate of its link"),
+        (
+            &[("queues", "4"), ("autorate_ingress", "true")],
+            "several queues share a fixed rate, as in Linux",
+        ),
+    ] {
+        let built = AnyQdisc::<u32>::build("cake", settings, &env(10), &mut Rng::new(1, 0));
+        let Err(BuildError::Parameter(_, e)) = built else { panic!("{settings:?} is taken") };
+        assert!(e.hint.starts_with(words), "{}", e.hint);
+    }
 }
 
 #[test]
