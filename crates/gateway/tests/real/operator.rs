@@ -555,7 +555,7 @@ fn a_folder_that_others_can_write_to_is_not_trusted() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let questions = [&["ctl", "evil", "show"][..], &["join", "evil", "--", "true"]];
-    for mode in [0o777, 0o710] {
+    for mode in [0o777, 0o720, 0o740] {
         fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
         for question in questions {
             let errors = ask(question);
