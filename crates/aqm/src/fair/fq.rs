@@ -55,6 +55,7 @@ use crate::policy::{Departure, Policy, View};
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
+use crate::told::Through;
 use crate::units::{Limit, Rate};
 
 #[cfg(test)]
@@ -254,25 +255,15 @@ impl<P: Copy + Default> Fq<P> {
             && fast == self.lines.backlog().packets
     }
 
-    /// The flow that sends next.
-    #[inline]
-    fn turn(&mut self, now: Instant) -> Option<usize> {
-        self.release(now);
-        loop {
-            let queue = self.new.head().or(self.old.head())?;
-            let flow = self.lines.policy_mut(queue);
-            let next = flow.next.filter(|next| *next > now);
-            if flow.credit <= 0 {
-                flow.credit += i64::from(self.config.quantum);
-                self.take(queue, Place::Old);
-            } else if !self.lines.has_packets(queue) {
-                self.found_empty(queue, now);
-            } else if let Some(next) = next {
-                self.hold(queue, next);
-            } else {
-                return Some(queue);
-            }
-        }
+    /// With an outlet of its own type, so that what all other packets need is still compiled inline.
+    #[cold]
+    fn enqueue_fast(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
+        self.lines.enqueue(self.fast(), meta, packet, cx, &mut Through(out));
+    }
+
+    #[cold]
+    fn dequeue_fast(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
+        self.lines.dequeue(self.fast(), cx, &mut Through(out))
     }
 
     /// A flow leaves the turns, if it takes them.
@@ -379,9 +370,11 @@ impl<P: Copy + Default> Discipline<P> for Fq<P> {
 impl<P: Copy + Default> Qdisc<P> for Fq<P> {
     #[inline]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        let fast = self.config.fast_path > 0 && self.is_fast();
-        let queue = if fast { self.fast() } else { self.queue_of(meta.flow, cx.now) };
-        let empty = !fast && !self.lines.has_packets(queue);
+        if self.config.fast_path > 0 && self.is_fast() {
+            return self.enqueue_fast(meta, packet, cx, out);
+        }
+        let queue = self.queue_of(meta.flow, cx.now);
+        let empty = !self.lines.has_packets(queue);
         self.lines.enqueue(queue, meta, packet, cx, out);
         if empty && self.lines.has_packets(queue) {
             self.came(queue, cx.now);
@@ -393,16 +386,30 @@ impl<P: Copy + Default> Qdisc<P> for Fq<P> {
         if self.lines.backlog().packets == 0 {
             return None;
         }
-        let fast = self.config.fast_path > 0 && self.lines.has_packets(self.fast());
-        let queue = if fast { self.fast() } else { self.turn(cx.now)? };
-        let (meta, packet) = self.lines.dequeue(queue, cx, out)?;
-        if !fast {
-            self.lines.policy_mut(queue).sent(meta.len, &self.config, cx.now);
-            if !self.lines.has_packets(queue) {
-                self.empties.append(&mut self.empty, queue);
+        if self.config.fast_path > 0 && self.lines.has_packets(self.fast()) {
+            return self.dequeue_fast(cx, out);
+        }
+        self.release(cx.now);
+        loop {
+            let queue = self.new.head().or(self.old.head())?;
+            let flow = self.lines.policy_mut(queue);
+            let next = flow.next.filter(|next| *next > cx.now);
+            if flow.credit <= 0 {
+                flow.credit += i64::from(self.config.quantum);
+                self.take(queue, Place::Old);
+            } else if !self.lines.has_packets(queue) {
+                self.found_empty(queue, cx.now);
+            } else if let Some(next) = next {
+                self.hold(queue, next);
+            } else {
+                let (meta, packet) = self.lines.dequeue(queue, cx, out)?;
+                self.lines.policy_mut(queue).sent(meta.len, &self.config, cx.now);
+                if !self.lines.has_packets(queue) {
+                    self.empties.append(&mut self.empty, queue);
+                }
+                return Some((meta, packet));
             }
         }
-        Some((meta, packet))
     }
 
     /// When the first of the held flows may send, unless there are others.
