@@ -508,7 +508,8 @@ def test_a_queue_between_namespaces_is_found(tmp_path: Path) -> None:
     seen = recording.read(tmp_path / "codel.csv")
     observed, basics = infer.observe(seen)
     assert basics.rate == pytest.approx(5e6 * 1400 / 1414, rel=0.005)
-    assert basics.cross is None
+    # A machine that stops for a moment looks as if others had sent.
+    assert basics.cross is None or basics.cross.share < 0.02
     families = [each for each in candidates.FAMILIES if each.ecn or not observed.ecn]
     starts = [(each, candidates.starts(each, observed.room)[0]) for each in families]
     with infer.simulator(seen, observed, 1, 2) as made:
