@@ -137,6 +137,30 @@ def test_blue_is_found_whatever_came_before(before: float, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("aqm", "buffer", "least", "most", "more"),
+    [
+        ("red", "194kB", "19500B", "64733B", "max_p = 0.29, w_q = 0.03125, ecn = false"),
+        ("red", "250kB", "20kB", "50kB", "max_p = 0.03, w_q = 0.0625, ecn = false"),
+        ("choke", "1000p", "12p", "32p", "max_p = 0.17"),
+    ],
+)
+def test_what_ends_at_max_th_is_no_drop_tail(
+    aqm: str, buffer: str, least: str, most: str, more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above ``max_th`` each packet is dropped, as behind a full buffer."""
+    only(monkeypatch, "droptail", "drop-front", "red", "choke")
+    params = f'preset = "linux", min_th = "{least}", max_th = "{most}", {more}'
+    found = infer.identify(recorded(aqm, buffer, params))
+    assert aqm in found.families
+    if found.queue.aqm == aqm:
+        (wall,) = (each for each in found.parameters if each.name == "max_th")
+        assert float(wall.value[:-1]) == pytest.approx(
+            float(most.replace("kB", "000B")[:-1]), rel=0.2
+        )
+
+
+@pytest.mark.slow
 def test_sfq_is_found_without_its_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, "sfq", "drr")
     found = infer.identify(recorded("sfq", "80p"))
@@ -318,20 +342,22 @@ def test_a_queue_is_found_behind_jitter(codel: Recording, ordered: bool, short: 
     assert seconds(interval) == pytest.approx(0.06, rel=0.2)
 
 
+@pytest.mark.parametrize("faster", [20, 4, 1.5])
 @pytest.mark.parametrize(("burst", "read"), [(0, 0), (probe.FULL, 0), (6000, 6000), (12_000,) * 2])
-def test_a_token_bucket_is_read_off(burst: int, read: int) -> None:
-    """Packets that pass at once would raise the rate, and have no time of transmission.
+def test_a_token_bucket_is_read_off(burst: int, read: int, faster: float) -> None:
+    """Packets that pass at once would raise the rate, and take the time of the line behind.
 
-    A bucket of a packet, such as CAKE's shaper, is a line that takes no time.
+    A bucket of a packet, such as CAKE's shaper, is a line that takes little time.
     """
     behind = scenario("droptail", "80p")
     if burst:
         shaper = {"rate": f"{RATE}bit", "burst": f"{burst}B"}
-        behind = behind.with_({"queue.0.shaper": shaper, "link.0.rate": "100mbit"})
+        line = f"{round(faster * RATE)}bit"
+        behind = behind.with_({"queue.0.shaper": shaper, "link.0.rate": line})
     made = virtual.probed(behind)
     observed, basics = infer.observe(made)
     assert basics.burst == pytest.approx(read, rel=0.1)
-    assert (basics.line > RATE * 1.1) == (burst > 0)
+    assert basics.line == pytest.approx(RATE * (faster if burst else 1), rel=0.02)
     assert not basics.jitter
     assert basics.rate == pytest.approx(RATE, rel=0.002)
     assert basics.base == pytest.approx(0.03, abs=2e-4)

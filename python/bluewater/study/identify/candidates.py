@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from bluewater.study.identify.path import Queue
@@ -45,6 +46,8 @@ Choices = dict[str, tuple[Any, ...]]
 """What has no order, by name."""
 _LINUX: Choices = {"preset": ("linux", None)}
 _UNITS: Choices = {"unit": ("packets", "bytes")}
+_HASHES: Choices = {"hash": tuple(range(16))}
+"""Keys of a hash into few queues: which flows share one."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,12 @@ class Family:
 
 
 _CODEL = {"target": (0.005, 0.001, 0.1), "interval": (0.1, 0.02, 0.6)}
-_RED = {"min_th": (0.33, 0.03, 0.8), "wide": (3, 1.5, 6), "max_p": (0.1, 0.01, 1)}
+_RED = {
+    "max_th": (0.85, 0.2, 4),
+    "min_th": (0.33, 0.05, 0.95),
+    "max_p": (0.1, 0.01, 1),
+    "w_q": (0.0625, 0.001, 0.5),
+}
 _PIE = {"target": (0.015, 0.002, 0.15)}
 _TICKS: Choices = {"t_update": ("15ms", "20ms", "30ms")}
 """PIE's updates by the RFC, and by Linux's timer: 15 ms become 16, 20 or 30 with 1000, 250 or 100
@@ -101,7 +109,7 @@ FAMILIES = (
     Family("choke", _RED, _LINUX),
     Family("sfb", {"bin_size": (19, 5, 100), "increment": (5e-4, 1e-4, 5e-3)}, _LINUX),
     Family("dualpi2", {"target": (0.015, 0.003, 0.1), "min_th": (0.001, 0.0002, 0.01)}, _LINUX),
-    Family("sfq", choices=_LINUX, fair=True, ecn=False, early=False),
+    Family("sfq", choices=_LINUX | _HASHES, fair=True, ecn=False, early=False),
     Family("drr", fair=True, ecn=False, early=False),
     Family("fq-codel", _CODEL, _LINUX, fair=True),
     Family("fq-pie", _PIE, _LINUX | _TICKS, fair=True),
@@ -137,6 +145,8 @@ def starts(family: Family, room: Room) -> list[Point]:
     point: Point = {name: axis[0] for name, axis in family.axes.items()}
     point |= {name: each[0] for name, each in family.choices.items()}
     buffers = (10240.0, 127.0) if family.fair else (max(1000.0, most), most)
+    if family.fair and not family.axes:
+        buffers += (60.0, 300.0, 800.0)
     points = [point | {"buffer": each} for each in buffers[not family.early :]]
     if "interval" in family.axes:
         others = [{"target": each / 20, "interval": each} for each in _TRIPS]
@@ -151,8 +161,15 @@ def starts(family: Family, room: Room) -> list[Point]:
         ]  # fmt: skip
     elif "initial" in family.axes:
         others = [{"buffer": most, "initial": each} for each in _BEFORE]
+    elif "w_q" in family.axes:
+        others = [
+            {"w_q": 0.016}, {"max_th": 1.7}, {"preset": None, "max_th": 0.45, "w_q": 0.002},
+            {"w_q": 0.016, "max_p": 0.3}, {"w_q": 0.016, "max_p": 0.03},
+        ]  # fmt: skip
     elif not family.axes:
-        others = [{name: each[1]} for name, each in family.choices.items()]
+        values = product(*(each[:2] for each in family.choices.values()))
+        chosen = [dict(zip(family.choices, each, strict=True)) for each in values]
+        return [each | other for each in points for other in chosen]
     else:
         others = []
     return points + [points[0] | other for other in others]
@@ -187,11 +204,7 @@ def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Q
     params = {name: point[name] for name in ("preset", "t_update") if point.get(name)}
     if family.ecn and family.name != "dualpi2":
         params["ecn"] = ecn
-    for name in family.axes.keys() - {"wide"}:
-        params[name] = written(family, name, point, room)
-    if "wide" in family.axes:
-        top = {"min_th": point["min_th"] * point["wide"]}
-        params["max_th"] = written(family, "min_th", top, room)
+    params |= {name: written(family, name, point, room) for name in family.axes}
     if family.name == "sfb":
         params["bin_limit"] = f"{round(1.25 * point['bin_size'])}p"
         params["decrement"] = float(f"{point['increment'] / 11:.4g}")
@@ -210,7 +223,8 @@ def written(family: Family, name: str, point: Point, room: Room) -> Any:
         return f"{whole * room.packet}B" if by_bytes else f"{whole}p"
     if name in _TIMES or (family.name, name) == ("dualpi2", "min_th"):
         return duration_text(value)
-    if name == "min_th":  # as a share of the bytes that waited at most
-        least = max(1, round(point[name] * (room.size if family.name == "red" else room.packets)))
-        return f"{least}B" if family.name == "red" else f"{least}p"
+    if name in ("min_th", "max_th"):  # as shares of what waited at most, and of max_th
+        share = point["max_th"] * (1 if name == "max_th" else point["min_th"])
+        length = max(1, round(share * (room.size if family.name == "red" else room.packets)))
+        return f"{length}B" if family.name == "red" else f"{length}p"
     return f"{round(value)}p" if name == "bin_size" else value

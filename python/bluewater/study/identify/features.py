@@ -10,7 +10,6 @@ import numpy as np
 
 from bluewater.errors import InputError
 from bluewater.study.identify import cross
-from bluewater.study.identify.path import line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,8 +61,8 @@ def basics(recording: Recording) -> Basics:
     elif varies := jitter(recording, rate, fast):
         rate, usual = throughput(recording, _LONG).rate, varies.usual
     burst = bucket(recording, rate, usual)
-    if burst:
-        fast = line(rate, burst)
+    if burst and not rate < fast < _FASTER * rate:
+        fast = _FASTER * rate
     waited = recording.arrived - recording.sent - recording.size * 8 / fast
     base = float(np.nanmin(waited))
     late = NO_JITTER if beside else jitter(recording, rate, fast)
@@ -145,11 +144,15 @@ def behind(recording: Recording, rate: float) -> float:
     sizes = [recording.size[each].mean() for each in groups]
     small, large = (np.quantile(delay[each], (0.0, _NEARLY)) for each in groups)
     bits, longer = (sizes[1] - sizes[0]) * 8, large[0] - small[0]
-    if max(small[1], large[1]) - small[0] > bits / rate / 2:
+    vary = max(high - low for low, high in (small, large))
+    if vary > bits / rate / 2 or longer > bits / rate / _SLOWER:
         return rate
     return float(bits / longer) if longer > 0 else math.inf
 
 
+_FASTER, _SLOWER = 20.0, 1.25
+"""A link behind a token bucket is faster than it by this, unless packets tell how much. They tell no
+less than the second factor."""
 _FULL = 0.9
 """Packets of so much of the longest one's length are full."""
 

@@ -37,6 +37,9 @@ _PACKETS = 9_000
 _ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (3, 16, 0.12), (2, 24, 0.05))
 """Searching: so many best families get so many more runs each, near their best points by this
 share."""
+_AGAIN, _ALMOST = 3, 1.5
+"""If no family explains the recording the last rounds come so often again, near points whose misfit
+and error are at most so many times the least."""
 _WIDE = (32, 0.15)
 """And the likeliest family, for its intervals."""
 _BATCH = 4
@@ -51,8 +54,12 @@ _FACTORS = (0.5, 0.7, 0.84, 1.19, 1.43, 2.0)
 _COMB = tuple(1.1**n for n in range(-6, 7))
 """And around the best interval of CoDel and its kin these: the misfit falls only within a tenth of
 the right one, for almost any target."""
+_TARGETS = (0.005, 0.02)
+"""And with these targets, s."""
 _BUFFERS = tuple(40.0 * 2**n for n in range(10))
 """Buffers, in packets, of queues per flow: one that never fills is like any larger one."""
+_WALLS = (0.6, 0.75, 0.9, 1.0, 1.15)
+"""And these multiples of ``max_th`` with the deepest of these buffers: both end a queue."""
 _COUNT, _COUNT_BESIDE = 16, 8
 """How many independent statistics a recording counts for, without and with cross traffic. The
 statistics are correlated and no model is exact, so it is far below their number; measured in
@@ -103,11 +110,13 @@ class Candidate:
         queue: The queue.
         family: Its family.
         others: Flows of cross traffic.
+        hash: Number of the key of its hash, if it tells much; what else is random does not then.
     """
 
     queue: Queue
     family: Family
     others: int
+    hash: int | None
 
 
 @dataclass(frozen=True)
@@ -144,10 +153,16 @@ class Observed:
     end: float
     flows: int
 
+    @property
+    def explained(self) -> float:
+        """The largest misfit of a queue that explains it."""
+        return _EXPLAINED_BESIDE if self.cross else _EXPLAINED
+
     def candidate(self, family: Family, point: Point) -> Candidate:
         """The queue of a point, on this path."""
         made = candidates.queue(family, point, self.rate, self.room, self.ecn)
-        return Candidate(replace(made, burst=self.burst), family, point.get("others", 1))
+        queue = replace(made, burst=self.burst, line=self.line)
+        return Candidate(queue, family, point.get("others", 1), point.get("hash"))
 
 
 def observe(recording: Recording) -> tuple[Observed, features.Basics]:
@@ -192,7 +207,8 @@ def _statistics(observed: Observed, folder: Path, seed: int, made: tuple[Candida
     candidate, draw = made
     queue, jitter = candidate.queue, observed.jitter
     beside = _beside(observed.cross, folder, candidate, draw) if observed.cross else None
-    text = path.scenario(queue, folder / _SENT, observed.end, seed + draw, beside)
+    seed += draw if candidate.hash is None else candidate.hash
+    text = path.scenario(queue, folder / _SENT, observed.end, seed, beside)
     try:
         seen = path.run(text, observed.flows, 1 if jitter else observed.every)
     except ScenarioError:
@@ -287,6 +303,14 @@ def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None
     return sorted(tried, key=lambda one: one.best[0])
 
 
+def _look_on(made: Simulator, tried: list[_Tried], draws: random.Random) -> None:
+    """Searches on where the best points explain too little, near others as well."""
+    for count, runs, spread in _ROUNDS[2:]:
+        for each in sorted(tried, key=lambda one: one.best[0])[:count]:
+            _explore(made, each, runs, spread, draws, _ALMOST)
+    tried.sort(key=lambda one: one.best[0])
+
+
 def _explore(
     made: Simulator,
     tried: _Tried,
@@ -306,18 +330,24 @@ def _explore(
 
 
 def _deepen(made: Simulator, tried: _Tried) -> None:
-    """Looks at far buffers where no waiting time bounds them."""
-    if tried.family.fair and not tried.deepened:
-        tried.deepened = True
-        _tried(made, tried, [{**tried.best[1], "buffer": each} for each in _BUFFERS])
+    """Looks at far buffers where no waiting time bounds them, or max_th does in their place."""
+    if tried.deepened:
+        return
+    tried.deepened, best = True, tried.best[1]
+    if tried.family.fair:
+        _tried(made, tried, [{**best, "buffer": each} for each in _BUFFERS])
+    elif "max_th" in best:
+        _tried(made, tried, [
+            {**best, "buffer": _BUFFERS[-1], "max_th": best["max_th"] * each} for each in _WALLS
+        ])  # fmt: skip
 
 
 def _comb(made: Simulator, tried: _Tried) -> None:
     """Looks closely at intervals, for each target that has become the best one since."""
-    axes, best = tried.family.axes, tried.best[1]
-    if "interval" not in axes:
+    best = tried.best[1]
+    if "interval" not in best:
         return
-    targets = {axes["target"][0], best["target"]} - tried.combed
+    targets = {*_TARGETS, best["target"]} - tried.combed
     tried.combed |= targets
     _tried(made, tried, [
         {**best, "target": target, "interval": best["interval"] * each}
@@ -410,12 +440,18 @@ def identify(
     observed, basics = observe(recording)
     with simulator(recording, observed, seed, jobs) as made:
         tried = find(made, lambda done, name: told(0.85 * done, name))
-        judged = sorted(_judged(made, tried[:_LAST]), key=lambda each: each[0])
+        judged = _judged(made, tried[:_LAST])
+        for again in range(_AGAIN):
+            if judged[0][1] <= observed.explained:
+                break
+            told(0.85, "what explains more")
+            _look_on(made, tried, random.Random(again))
+            judged = _judged(made, tried[:_LAST])
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
         before, bounds = best.best[0], _bounds(made, best)
         if best.best[0] < _BETTER * before:
-            judged = sorted(_judged(made, tried[:_LAST]), key=lambda each: each[0])
+            judged = _judged(made, tried[:_LAST])
             _, misfit, best = judged[0]
     count = _COUNT_BESIDE if observed.cross else _COUNT
     weights = [(score / judged[0][0]) ** (-count / 2) for score, _, _ in judged]
@@ -433,7 +469,7 @@ def identify(
             (each.family.name, share)
             for (_, _, each), share in zip(judged, shares, strict=True)
         ),
-        misfit <= (_EXPLAINED_BESIDE if observed.cross else _EXPLAINED), misfit,
+        misfit <= observed.explained, misfit,
         observed.rate, basics.base,
         observed.room.size * 8 / observed.rate,
         observed.cross.share if observed.cross else 0.0, _marks(recording),
@@ -491,9 +527,10 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
 
 
 def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float, _Tried]]:
-    """Score, misfit and family, with the spread of runs as likely: the synthetic likelihood.
+    """Score, misfit and family, the best first: those that explain the recording, or else all.
 
-    Families with more parameters pay for each, as in Schwarz's criterion (Schwarz78).
+    The spread of runs counts as likely: the synthetic likelihood. Families with more parameters pay
+    for each, as in Schwarz's criterion (Schwarz78).
     """
     observed, found = made.observed, []
     for each in last:
@@ -515,7 +552,8 @@ def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float,
             score, misfit = (min(each) for each in zip(*scores, strict=True))
             price = _COUNT ** (len(each.family.axes) / _COUNT)
             found.append(((score + _ERROR) * price, misfit, each))
-    return found
+    found.sort(key=lambda each: each[0])
+    return [each for each in found if each[1] <= observed.explained] or found
 
 
 def _score(observed: Observed, rows: NDArray[Any]) -> tuple[float, float]:

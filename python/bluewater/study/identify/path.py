@@ -46,9 +46,9 @@ class Queue:
         aqm: The discipline.
         buffer: As in scenario files.
         params: Its parameters.
-        rate: The link's, bit/s.
-        burst: Bytes that a shaper in front of a faster link lets pass at once; 0 if packets take
-            their time on the link itself.
+        rate: Of the bottleneck, bit/s.
+        burst: Bytes that a shaper lets pass at once; 0 if packets take their time on the link itself.
+        line: Rate of the link behind a shaper, bit/s.
     """
 
     aqm: str
@@ -56,15 +56,7 @@ class Queue:
     rate: float
     params: Mapping[str, Any] = field(default_factory=dict)
     burst: int = 0
-
-
-_FASTER = 20.0
-"""A link behind a shaper is faster by this."""
-
-
-def line(rate: float, burst: int) -> float:
-    """The rate at which packets leave one by one, bit/s."""
-    return rate * (_FASTER if burst else 1.0)
+    line: float = 0.0
 
 
 def scenario(
@@ -88,7 +80,7 @@ def scenario(
     link = {
         "from": "A",
         "to": "B",
-        "rate": f"{round(line(queue.rate, queue.burst))}bit",
+        "rate": f"{round(queue.line if queue.burst else queue.rate)}bit",
         "delay": "1ms",
     }
     traffic = [
