@@ -4,8 +4,8 @@ Makes recordings of queues with parameters, rates and delays drawn at random, on
 other, identifies each, and adds a row for each to docs/measured/identify.csv. With further
 arguments, names of ``BESIDE``, one of these disturbs each recording, in turn. With ``foreign``
 behind the seed the queues are of FOREIGN; with the name of a program, a kernel in user mode
-(crates/validation/reference/linux_build.sh), they are the kernel's. ``python scripts/identify.py
-SEED,SEED`` counts the rows of seeds.
+(crates/validation/reference/linux_build.sh), they are the kernel's; with names of disciplines they
+are these. ``python scripts/identify.py SEED,SEED`` counts the rows of seeds.
 """
 
 from __future__ import annotations
@@ -246,9 +246,10 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
     draw = Draw(seed)
     foreign = besides[:1] == ["foreign"]
     kernel = besides[0] if besides and Path(besides[0]).is_file() else ""
-    besides = besides[foreign or bool(kernel) :] or [""]
     families = list(FOREIGN if foreign else KERNEL if kernel else (f.name for f in FAMILIES))
     draw.shuffle(families)
+    families = [each for each in families if each in besides] or families
+    besides = [each for each in besides if each in BESIDE] or [""]
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:
         rows = csv.writer(out, lineterminator="\n")
