@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use aqm::fair::htb::{Class, Sorting};
 use aqm::units::Size;
-use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
+use aqm::{AnyQdisc, CATALOG, Carried, Env, Rate, Rng, any};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
@@ -12,7 +12,7 @@ use crate::classes::{ClassSpec, Prefix, some_of};
 use crate::error::{Complaint, ScenarioError, meant};
 use crate::meant;
 use crate::parameter::Parameter;
-use crate::queue::QueueSpec;
+use crate::queue::{QueueSpec, complaint, pairs, texts};
 use crate::text::Text;
 use crate::traffic::keys_of;
 
@@ -129,6 +129,39 @@ impl TreeSpec {
         tree.map_err(|c| self.refused(own(c)))
     }
 
+    /// Whether each leaf's discipline has values for the rate of its class, the ceil or that of the link if it is
+    /// less, when there have been some at another rate. Leaves without one have `aqm` with `params`.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn fits(
+        &self,
+        aqm: &str,
+        params: &[(String, String)],
+        env: &Env,
+    ) -> Result<(), ScenarioError> {
+        let shared: Vec<_> = params.iter().map(|(key, text)| (&key[..], &text[..])).collect();
+        let mut seen = BTreeSet::new();
+        let leaves: BTreeSet<&str> = self.leaves().map(|leaf| &leaf.name[..]).collect();
+        let all = self.class.iter().zip(&self.classes).enumerate();
+        for (n, (class, of)) in all.filter(|(_, (class, _))| leaves.contains(&class.name[..])) {
+            let env = Env { rate: of.ceil.min(env.rate), ..*env };
+            let fits = match &class.aqm {
+                Some(own) => any::fits(own, &pairs(&texts(&class.params)), &env)
+                    .map_err(|e| complaint(&format!("class[{n}]."), KEYS, own, CATALOG, e)),
+                None if !seen.insert(env.rate) => Ok(()),
+                None => any::fits(aqm, &shared, &env).map_err(|e| {
+                    let Complaint { key, allowed, hint, .. } = complaint("", KEYS, aqm, CATALOG, e);
+                    let of = if class.ceil.is_some() { "ceil" } else { "rate" };
+                    let allowed = format!("one for which {aqm} has {key}: {allowed}");
+                    Complaint::new(format!("class[{n}].{of}"), allowed).hint(hint)
+                }),
+            };
+            fits.map_err(|c| self.refused(c))?;
+        }
+        Ok(())
+    }
+
     /// The classes as HTB has them.
     pub fn classes(&self) -> &[Class] {
         &self.classes
@@ -223,6 +256,9 @@ impl TreeSpec {
         Ok(Addresses::new(&all, of_default.map_or(0, |(n, _)| n)))
     }
 }
+
+/// The keys of a discipline and of its parameters.
+const KEYS: [&str; 2] = ["aqm", "params"];
 
 /// The tables of a file with their keys.
 fn places() -> meant::Places {
@@ -350,6 +386,34 @@ rate = "5mbit"
         }
         assert_eq!(tree.leaves().count(), 3);
         assert_eq!(TreeSpec::from_toml(&tree.to_toml(), "x").unwrap(), tree);
+    }
+
+    /// Five megabits for four CAKEs need a class that gets five, and PI's gains a rate that is not too low. The rate
+    /// of the link bounds that of the class.
+    #[test]
+    fn leaves_fit_the_rates_of_their_classes() {
+        let own = "aqm = \"cake\"\nparams = { rtt = \"50ms\" }";
+        let shared = "aqm = \"cake\"\nparams = { queues = 4, shared_rate = \"50mbit\" }";
+        let tree = TreeSpec::from_toml(&FILE.replace(own, shared), "x").unwrap();
+        let pi = [("interval".to_string(), "50ms".to_string())];
+        let limit = aqm::Limit::packets(10).unwrap();
+        let told = |tree: &TreeSpec, link: u64| {
+            let env = Env::new(limit, Rate::from_mbit(link));
+            tree.fits("pi", &pi, &env).map_err(|e| e.to_string())
+        };
+        assert_eq!(told(&tree, 1000), Ok(()));
+        let text = FILE.replace(own, shared).replace("80mbit", "40mbit");
+        let less = TreeSpec::from_toml(&text, "x").unwrap();
+        for (tree, link) in [(&less, 1000), (&tree, 40)] {
+            let error = told(tree, link).unwrap_err();
+            assert!(error.starts_with("x:17: class[2].params.shared_rate = "), "{error}");
+            assert!(error.contains("4kbit, 1kbit for each queue, … 40mbit"), "{error}");
+        }
+        let text = FILE.replace(own, shared).replace("5mbit", "100kbit");
+        let slow = TreeSpec::from_toml(&text, "x").unwrap();
+        let error = told(&slow, 1000).unwrap_err();
+        assert!(error.starts_with("x:21: class[3].rate = \"100kbit\""), "{error}");
+        assert!(error.contains("one for which pi has params.interval: at most"), "{error}");
     }
 
     /// Random prefixes, against a search through all of them.

@@ -2,7 +2,7 @@
 
 use aqm::filter::policer::Policer;
 use aqm::tuned::Tunable as _;
-use aqm::{AnyQdisc, Instant, Rng};
+use aqm::{AnyQdisc, Instant, Qdisc as _, Rng};
 use link::{Impair, NEVER};
 
 use super::refused::too_large;
@@ -76,6 +76,10 @@ impl Link {
         });
         // One that can be built can also be tuned so.
         let queue = queue.transpose()?.filter(|_| !tuned);
+        let same = |a: &Self, b: &Spec| a.spec.rate == b.rate && a.spec.sending == b.sending;
+        if queue.is_none() && !(same(self, spec) && self.spec.classes == spec.classes) {
+            spec.fits(Instant::from_nanos(now))?;
+        }
         let other = queue.is_none() && spec.policer != self.spec.policer;
         let policer = if other { spec.policer(Instant::from_nanos(now))? } else { None };
         let on_wire = spec.on_wire(delay) as usize;
@@ -91,6 +95,9 @@ impl Link {
     /// parameters of [`About::live`](aqm::About::live) changes, the queue discipline stays, with all that it has learnt;
     /// else a new one begins.
     pub fn change(&mut self, next: Next) {
+        if next.queue.is_some() || next.tuned {
+            self.known = next.spec.rate_at(Instant::from_nanos(next.now));
+        }
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
             self.queue.replace(queue, before);
@@ -128,6 +135,9 @@ impl Link {
                 let now = Instant::from_nanos(next.now);
                 let env = next.spec.env(now, next.spec.rate_at(now));
                 self.queue.set_rates(&env, &next.spec.rates());
+            } else if next.spec.sending.framing != self.spec.sending.framing {
+                let env = next.spec.env(Instant::from_nanos(next.now), self.known);
+                self.queue.current_mut().rate_changed(&env);
             }
         }
         if changes

@@ -44,6 +44,15 @@ impl Classes {
         self.tree.build(aqm, params, env, rng).map_err(|e| SpecError::Classes(e.into()))
     }
 
+    /// Whether the disciplines of its leaves have values for their rates, see [`any::fits`](aqm::any::fits).
+    pub(super) fn fits(
+        &self,
+        (aqm, params): (&str, &[(String, String)]),
+        env: &Env,
+    ) -> Result<(), SpecError> {
+        self.tree.fits(aqm, params, env).map_err(|e| SpecError::Classes(e.into()))
+    }
+
     /// Refuses a link that would decide in place of the classes: its slowest rate, bit/s, is less than the root's
     /// ceil.
     pub(super) fn below(&self, slowest: u64) -> Result<(), SpecError> {
