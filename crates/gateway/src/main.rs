@@ -182,9 +182,12 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
         return Err(Trouble::new("this is no gateway between two interfaces", ""));
     };
     let Run { lan, wan, plane, open_host, keep_carrier, group, link, run, .. } = &*options;
-    let how = run.forwarding(link.inputs().chain(&options.config))?;
+    let config = options.config.clone();
+    let inputs = link.inputs().chain(&config);
+    let how = run.forwarding(inputs).map_err(|e| e.by(config.as_deref()))?;
     Ok(Wanted {
-        specs: link.specs().map_err(|e| e.by(options.config.as_deref()))?,
+        specs: link.specs().map_err(|e| e.by(config.as_deref()))?,
+        config,
         files: [how.log, how.pcapng.map(|(path, _)| path)],
         rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, group, run)),
         guarding: Guarding { pass_on: !keep_carrier, shut: !open_host },
@@ -196,7 +199,8 @@ fn between(options: &Run) -> Result<ExitCode, Trouble> {
     let file = options.config.as_deref();
     let specs = options.link.specs().map_err(|e| e.by(file))?;
     let inputs = options.link.inputs().chain(&options.config);
-    let how = Forwarding { group: options.group, ..options.run.forwarding(inputs)? };
+    let how = options.run.forwarding(inputs).map_err(|e| e.by(file))?;
+    let how = Forwarding { group: options.group, ..how };
     let access = Access { plane: options.plane, open_host: options.open_host };
     let names = [&options.lan[..], &options.wan];
     let finished = bridge(&specs, &how, names, file, access, options.take_over)?;

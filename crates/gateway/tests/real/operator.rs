@@ -119,6 +119,10 @@ down-rate = \"7mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
         write 'rate = \"9mbut\"'; mv {at}/log {at}/log.2; kill -HUP $run; sleep 0.7; $g ctl $name show
         test -s {at}/log || exit 12
         write 'rate = \"20mbit\"
+aqm = \"red\"
+param = {{ min_th = \"9p\", max_th = \"8p\" }}'
+        for again in 1 2; do kill -HUP $run; sleep 0.7; $g ctl $name show; done
+        write 'rate = \"20mbit\"
 metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
         end"
     );
@@ -128,7 +132,8 @@ metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
         shown.iter().map(|state| [0, 1].map(|way| state["queues"][way]["rate"].as_str().unwrap()));
     let new = ["20mbit", "20mbit"];
     let set = ["3mbit", "20mbit"];
-    assert_eq!(rates.collect::<Vec<_>>(), [new, set, ["3mbit", "7mbit"], set, new, new]);
+    assert_eq!(rates.collect::<Vec<_>>(), [new, set, ["3mbit", "7mbit"], set, new, new, new, new]);
+    assert!(shown.iter().all(|state| state["queues"][0]["aqm"] == "droptail"));
     assert_eq!(shown[0]["queues"][0]["buffer"], "25000B");
     for words in [
         "SIGHUP: log goes on in ",
@@ -141,6 +146,8 @@ metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
     ] {
         assert!(errors.contains(words), "{words}: {errors}");
     }
+    let wrong = format!("SIGHUP: with {at}/run.toml: red: max_th = 8p: allowed: min_th or more");
+    assert_eq!(errors.matches(&wrong).count(), 2, "each time: {errors}");
     let lines = |name: &str| -> Vec<Value> {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
