@@ -1,10 +1,10 @@
 //! A tree of classes in a file of its own, for real packets: their addresses name their classes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aqm::fair::htb::{Class, Sorting};
 use aqm::units::Size;
-use aqm::{AnyQdisc, CATALOG, Carried, Env, Rate, Rng, any};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Env, Rate, Rng, any};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
@@ -129,8 +129,9 @@ impl TreeSpec {
         tree.map_err(|c| self.refused(own(c)))
     }
 
-    /// Whether each leaf's discipline has values for the rate of its class, the ceil or that of the link if it is
-    /// less, when there have been some at another rate. Leaves without one have `aqm` with `params`.
+    /// Whether each leaf's discipline fits the rate of its class, the ceil or that of the link if it is less; and if
+    /// they are `tuned`, whether those of its own have parameters with which they can be built. Leaves without one have
+    /// `aqm` with `params`.
     ///
     /// # Errors
     /// See [`ScenarioError`].
@@ -139,25 +140,36 @@ impl TreeSpec {
         aqm: &str,
         params: &[(String, String)],
         env: &Env,
+        tuned: bool,
     ) -> Result<(), ScenarioError> {
         let shared: Vec<_> = params.iter().map(|(key, text)| (&key[..], &text[..])).collect();
-        let mut seen = BTreeSet::new();
+        // Many have the same plan.
+        let (mut plans, mut built) = (BTreeSet::new(), BTreeSet::new());
         let leaves: BTreeSet<&str> = self.leaves().map(|leaf| &leaf.name[..]).collect();
         let all = self.class.iter().zip(&self.classes).enumerate();
         for (n, (class, of)) in all.filter(|(_, (class, _))| leaves.contains(&class.name[..])) {
             let env = Env { rate: of.ceil.min(env.rate), ..*env };
-            let fits = match &class.aqm {
-                Some(own) => any::fits(own, &pairs(&texts(&class.params)), &env)
-                    .map_err(|e| complaint(&format!("class[{n}]."), KEYS, own, CATALOG, e)),
-                None if !seen.insert(env.rate) => Ok(()),
-                None => any::fits(aqm, &shared, &env).map_err(|e| {
+            let own = texts(&class.params);
+            if !plans.insert((class.aqm.as_deref(), own.clone(), env.rate)) {
+                continue;
+            }
+            let fits = match class.aqm.as_deref() {
+                Some(aqm) if tuned && built.insert((aqm, own.clone())) => {
+                    AnyQdisc::<()>::build(aqm, &pairs(&own), &env, &mut Rng::new(0, 0)).map(drop)
+                }
+                Some(aqm) => any::fits(aqm, &pairs(&own), &env),
+                None => any::fits(aqm, &shared, &env),
+            };
+            fits.map_err(|e| match class.aqm.as_deref() {
+                Some(aqm) => complaint(&format!("class[{n}]."), KEYS, aqm, CATALOG, e),
+                None => {
                     let Complaint { key, allowed, hint, .. } = complaint("", KEYS, aqm, CATALOG, e);
                     let of = if class.ceil.is_some() { "ceil" } else { "rate" };
                     let allowed = format!("one for which {aqm} has {key}: {allowed}");
                     Complaint::new(format!("class[{n}].{of}"), allowed).hint(hint)
-                }),
-            };
-            fits.map_err(|c| self.refused(c))?;
+                }
+            })
+            .map_err(|c| self.refused(c))?;
         }
         Ok(())
     }
@@ -167,7 +179,8 @@ impl TreeSpec {
         &self.classes
     }
 
-    /// The key of the first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta and addresses.
+    /// The key of the first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta, addresses, and
+    /// parameters that may change while a discipline runs.
     pub fn shaped_otherwise(&self, other: &Self) -> Option<String> {
         if self.default != other.default {
             return Some("default".into());
@@ -179,7 +192,7 @@ impl TreeSpec {
                 ("parent", *parent != old.parent),
                 ("prio", *prio != old.prio),
                 ("aqm", *aqm != old.aqm),
-                ("params", *params != old.params),
+                ("params", !tunes(aqm.as_deref(), &old.params, params)),
             ];
             let (key, _) = keys.into_iter().find(|(_, differs)| *differs)?;
             Some(format!("class[{n}].{key}"))
@@ -255,6 +268,18 @@ impl TreeSpec {
         }
         Ok(Addresses::new(&all, of_default.map_or(0, |(n, _)| n)))
     }
+}
+
+/// Whether these parameters of the algorithm differ in those alone that may change while it runs.
+fn tunes(
+    aqm: Option<&str>,
+    old: &BTreeMap<String, Parameter>,
+    new: &BTreeMap<String, Parameter>,
+) -> bool {
+    let live = aqm.and_then(About::of).map_or(&[][..], |about| about.live);
+    // Defaults are written out.
+    let differs = |name: &&String| old.get(*name) != new.get(*name);
+    old.keys().chain(new.keys()).filter(differs).all(|name| live.contains(&&name[..]))
 }
 
 /// The keys of a discipline and of its parameters.
@@ -399,7 +424,7 @@ rate = "5mbit"
         let limit = aqm::Limit::packets(10).unwrap();
         let told = |tree: &TreeSpec, link: u64| {
             let env = Env::new(limit, Rate::from_mbit(link));
-            tree.fits("pi", &pi, &env).map_err(|e| e.to_string())
+            tree.fits("pi", &pi, &env, false).map_err(|e| e.to_string())
         };
         assert_eq!(told(&tree, 1000), Ok(()));
         let text = FILE.replace(own, shared).replace("80mbit", "40mbit");
@@ -513,7 +538,8 @@ rate = "5mbit"
             ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", None),
             ("192.0.2.0/24", "192.0.3.0/24", None),
             ("ceil = \"80mbit\"", "prio = 1", Some("class[2].prio")),
-            ("50ms", "60ms", Some("class[2].params")),
+            ("50ms", "60ms", None),
+            ("rtt = \"50ms\"", "sets = 64", Some("class[2].params")),
             (
                 "aqm = \"cake\"\nparams = { rtt = \"50ms\" }",
                 "aqm = \"cobalt\"",

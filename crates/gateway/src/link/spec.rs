@@ -111,7 +111,7 @@ impl Spec {
         let live = About::of(&self.aqm).map_or(&[][..], |about| about.live);
         let texts = |spec: &Self| canonical(&spec.aqm, &spec.settings()).unwrap_or_default();
         let mut all = iter::zip(texts(self), texts(next));
-        self.classes.is_none() && all.all(|(old, new)| old == new || live.contains(&new.0))
+        all.all(|(old, new)| old == new || live.contains(&new.0))
     }
 
     /// Whether its queue asks for codepoints and hosts.
@@ -258,14 +258,21 @@ impl Spec {
         Ok(queue)
     }
 
-    /// Whether its queue, which was built for another rate and framing, could be built for these at `now`, too.
-    pub(super) fn fits(&self, now: Instant) -> Result<(), SpecError> {
+    /// Whether its queue, which was built for another rate and framing, could be built for these at `now`, too; or
+    /// with other parameters, if it is `tuned`.
+    pub(super) fn fits(&self, now: Instant, tuned: bool) -> Result<(), SpecError> {
         let env = self.env(now, self.rate_at(now));
+        let mut rng = Rng::new(self.seed, 0);
+        // A mistake in the options has the same message as without classes.
+        if tuned {
+            AnyQdisc::<()>::build(&self.aqm, &self.settings(), &env, &mut rng)
+                .map_err(SpecError::Queue)?;
+        }
         match &self.classes {
-            Some(classes) => classes.fits((&self.aqm, &self.params), &env)?,
+            Some(classes) => classes.fits((&self.aqm, &self.params), &env, tuned)?,
             None => fits(&self.aqm, &self.settings(), &env).map_err(SpecError::Queue)?,
         }
-        let (small, mut rng) = (Limit::packets(1).unwrap_or(self.limit), Rng::new(self.seed, 0));
+        let small = Limit::packets(1).unwrap_or(self.limit);
         let bare = AnyQdisc::<()>::build("droptail", &[], &Env { limit: small, ..env }, &mut rng)
             .map_err(SpecError::Queue)?;
         self.behind_buckets(bare, &env, &mut rng).map(drop)

@@ -217,6 +217,18 @@ impl<Q> Htb<Q> {
         }
     }
 
+    /// Gives the queues of its leaves other parameters: `tune` has them in their order, each with the rate that it
+    /// knows.
+    pub fn tune<P: Copy>(&mut self, mut tune: impl FnMut(usize, Rate, &mut Q))
+    where
+        Q: Qdisc<P>,
+    {
+        for (n, leaf) in self.leaves.iter_mut().enumerate() {
+            tune(n, leaf.rate, &mut leaf.queue);
+        }
+        self.set_timer();
+    }
+
     fn set_timer<P: Copy>(&mut self)
     where
         Q: Qdisc<P>,
