@@ -161,7 +161,7 @@ pub(crate) fn expand_queues(
     Ok(queues)
 }
 
-/// Why a queue cannot have a rate of its own where that of its link is told.
+/// Why a queue cannot have a rate of its own where it learns that of its link.
 pub(crate) const FOLLOWS: &str =
     "without shared_rate the transmit queues share the link's rate, and follow it";
 

@@ -672,7 +672,7 @@ fn a_rate_or_framing_that_the_queue_does_not_fit_is_refused() {
 }
 
 /// A shaper of 8 Mb/s sends a packet of 1000 bytes each millisecond, and one each two from when the overhead is a
-/// thousand bytes more, whether it is told rates or not; so does the rate of a class.
+/// thousand bytes more, whether it learns rates or not; so does the rate of a class.
 #[test]
 fn an_overhead_that_is_set_counts_in_shapers_and_classes_too() {
     let tree = "default = \"all\"\nclass = [{ name = \"all\", rate = \"8mbit\" }]";

@@ -234,6 +234,39 @@ fn root_asks_the_gateway_of_a_service() {
     assert!(text.contains("owner 0\n"), "{text}");
 }
 
+/// Members of a group that may only look show and save, and change nothing; its user and root change all, and
+/// strangers do not get in.
+#[test]
+fn a_group_may_look_and_change_nothing() {
+    if !interfaces_allowed() {
+        return;
+    }
+    if !is_root() {
+        return skipped("only root of the machine becomes a member of a group");
+    }
+    let script = "export TMPDIR=$(mktemp -d); chmod 755 $TMPDIR; unset XDG_RUNTIME_DIR
+        ip link add other type veth peer name o; ip link add another type veth peer name p
+        for i in other another o p; do ip link set $i up; done
+        cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway; cd $TMPDIR
+        as() { setpriv --reuid 4711 --regid $1 --clear-groups $TMPDIR/gateway ctl --user root look $2; }
+        $g run --group-may show --rate 1mbit --lan other --wan another && exit 10
+        $g run --group 4712 --group-may show --rate 1mbit --lan other --wan another --name look & look=$!
+        for i in $(seq 100); do $g ctl look show >&- 2>&- && break; sleep 0.05; done
+        as 4712 show || exit 11
+        as 4712 save >&- || exit 12
+        as 4712 'set --rate 3mbit' && exit 13
+        as 4712 upgrade && exit 14
+        as 4713 show && exit 15
+        $g ctl look set --rate 2mbit || exit 16
+        kill -INT $look; wait $look; rm -r $TMPDIR; end";
+    let (text, errors) = well(&operated("--quiet", script));
+    let told: Vec<_> = text.lines().map(|line| line.contains("\"rate\":\"1mbit\"")).collect();
+    assert_eq!(told[..2], [true, false], "{text}");
+    let refused = "members of the group may show and save, and change nothing";
+    assert_eq!(errors.matches(refused).count(), 2, "{errors}");
+    assert!(errors.contains("--group <GROUP>"), "{errors}");
+}
+
 /// One that cannot be started leaves what runs under its name alone, and nothing of its own.
 #[test]
 fn a_name_is_not_taken_from_who_has_it() {
