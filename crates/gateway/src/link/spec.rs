@@ -337,7 +337,7 @@ impl Spec {
         };
         if self.told_rate && self.disciplines().iter().any(own) {
             let allowed =
-                "none with told-rate: without it the transmit queues follow the link".into();
+                "none with told-rate: queues without one follow the rate of the link".into();
             let wrong = ConfigError { key: "shared_rate", allowed };
             return Err(SpecError::Queue(BuildError::Config(wrong)));
         }
