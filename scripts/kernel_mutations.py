@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts how many faults in a kernel's queue disciplines `bluewater kernel` finds.
 
-    .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 50] [--seed 1]
+    .venv/bin/python scripts/kernel_mutations.py TREE OUT [--count 58] [--seed 1] [--more]
 
 Changes a line of TREE after another, builds each fault and compares it with the kernel before. TREE
 is a scratch copy: the script writes to it and restores it. Each fault has a verdict:
@@ -44,11 +44,24 @@ FILES = {
     "net/sched/sch_dualpi2.c": ("sch_dualpi2",),
 }
 """Files that are changed, and the disciplines that use them."""
+MORE = {
+    "net/sched/sch_fq.c": ("sch_fq",),
+    "net/sched/sch_cake.c": ("sch_cake_mq",),
+}
+"""The same with ``--more``: a draw of its own, so that the other one stays what it is."""
+ONLY = {
+    "sch_cake_mq": re.compile(
+        r"is_shared|sync_time|last_active|last_checked_active|num_tx_queues|num_active_qs|other_priv"
+        r"|other_qlen|new_rate"
+    )
+}
+"""Words of the lines that are a discipline's alone."""
 IDLE = re.compile(
     r"init|dump|change|destroy|reset|stats|walk|leaf|graft|find|bind|unbind|class|tcf|config|policy"
-    r"|check|alloc|free|offload|params|adaptative|swap"
+    r"|check|alloc|free|offload|params|adaptative|swap|^fq_(rehash|resize|load)|crumb"
 )
-"""Functions that no packet passes."""
+"""Functions that no packet passes, but for these."""
+PASSED = ("fq_classify",)
 RULES = (
     ("comparison", r"(?<=\w) (<|<=|>|>=) (?=[\w(])", {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}),
     ("comparison", r" (==|!=) ", {"==": "!=", "!=": "=="}),
@@ -84,7 +97,7 @@ def bodies(lines):
     name, inside = "", False
     for number, line in enumerate(lines):
         if line.startswith("{"):
-            inside = bool(name) and not IDLE.search(name)
+            inside = bool(name) and (name in PASSED or not IDLE.search(name))
         elif line.startswith("}"):
             name, inside = "", False
         elif not inside and (
@@ -101,7 +114,8 @@ def faults(text):
     for number in bodies(lines):
         line = lines[number]
         if re.match(
-            r"\s*(/?\*|//|#|return -E|WARN|BUG|.*(NL_SET|extack|stats\.|tcf_|qstats_))", line
+            r"\s*(/?\*|//|#|return -E|WARN|BUG|net_warn|.*(NL_SET|extack|stats\.|tcf_|qstats_))",
+            line,
         ):
             continue
         for rule, pattern, other in RULES:
@@ -114,12 +128,19 @@ def faults(text):
             yield number, "condition", f"{single[1]}(!{single[2]}){single[3] or ''}\n"
 
 
-def chosen(tree, count, seed):
+def of(text, modules):
+    """The faults of a file that are in lines of these disciplines."""
+    lines = text.splitlines()
+    only = [ONLY[module] for module in modules if module in ONLY]
+    return [each for each in faults(text) if all(words.search(lines[each[0]]) for words in only)]
+
+
+def chosen(tree, files, count, seed):
     """So many faults, spread over the files by their number of lines that can be wrong."""
     draw = random.Random(seed)
     all_ = {}
-    for file in FILES:
-        if (tree / file).exists() and (found := list(faults((tree / file).read_text()))):
+    for file, modules in files.items():
+        if (tree / file).exists() and (found := of((tree / file).read_text(), modules)):
             draw.shuffle(found)
             seen = set()
             all_[file] = [f for f in found if not (f[0] in seen or seen.add(f[0]))]
@@ -138,14 +159,18 @@ def main():
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--skip", type=int, default=0, help="faults that are known")
     arguments.add_argument("--only", default="", help="faults in files with this in their path")
+    arguments.add_argument(
+        "--more", action="store_true", help="faults of FQ and cake_mq in place of the others"
+    )
     options = arguments.parse_args()
+    files = MORE if options.more else FILES
     base = build(options.tree, options.out)
     kept = options.out / "before/build"
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy2(base.program, kept)
     before = replace(base, folder=kept.parent)
     counts = Counter()
-    for file, number, rule, line in list(chosen(options.tree, options.count, options.seed))[
+    for file, number, rule, line in list(chosen(options.tree, files, options.count, options.seed))[
         options.skip :
     ]:
         if options.only not in file:
@@ -155,7 +180,7 @@ def main():
         lines = text.splitlines(keepends=True)
         old, lines[number] = lines[number], line
         after = mutant(options, before, path, text, "".join(lines))
-        verdict, by = judged(options, after, before, FILES[file]) if after else ("not built", "")
+        verdict, by = judged(options, after, before, files[file]) if after else ("not built", "")
         change = f"{old.strip()} -> {line.strip()}"
         if verdict == "missed" and change in EQUIVALENT:
             verdict, by = "equivalent", EQUIVALENT[change]

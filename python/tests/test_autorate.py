@@ -231,6 +231,19 @@ def test_what_is_wrong_is_said(change: dict[str, Any], told: str) -> None:
     assert "autorate[0]." in str(failed.value)
 
 
+def test_a_shaper_with_a_rate_of_its_own_follows_nobody() -> None:
+    table = line("aimd", {"rate": "20mbit", "rate_trace": {"model": "leo"}})
+    link = table["autorate"][0]["down"]["link"]
+    queue = next(queue for queue in table["queue"] if queue["link"] == link)
+    queue |= {"aqm": "cake", "params": {"queues": 4, "shared_rate": "1mbit"}}
+    with pytest.raises(bluewater.ScenarioError) as failed:
+        bluewater.Scenario(table)
+    assert "autorate[0].down.link" in str(failed.value)
+    assert "a link whose queue has no shared_rate" in str(failed.value)
+    queue["params"] = {"queues": 4}
+    bluewater.Scenario(table)
+
+
 def test_the_shaper_has_to_be_on_the_probes_way() -> None:
     table = line()
     table["link"].append({"from": "home", "to": "tv", "rate": "10mbit", "delay": "0s"})

@@ -397,6 +397,20 @@ macro_rules! any_qdisc {
             Err(BuildError::UnknownAqm)
         }
 
+        /// Whether the algorithm `name` with `settings`, which has been built at another rate, could be built at
+        /// that of `env`, too; see [`Discipline::fits`].
+        ///
+        /// # Errors
+        /// See [`BuildError`].
+        pub fn fits(name: &str, settings: &[(&str, &str)], env: &Env) -> Result<(), BuildError> {
+            $(if name == $about.name {
+                type Queue<P> = $queue<$($policy,)? P>;
+                let config = configure($about.presets, settings)?;
+                return Queue::<()>::fits(&config, env).map_err(BuildError::Config);
+            })*
+            Err(BuildError::UnknownAqm)
+        }
+
         /// All parameters of the filter `name` with `settings` over its defaults, as canonical
         /// text.
         ///

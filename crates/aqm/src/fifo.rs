@@ -45,6 +45,10 @@ impl<A: Policy, P: Copy + Default> Discipline<P> for Fifo<A, P> {
         A::new(config, env, rng).map(|policy| Self::advised_by(policy, env.limit))
     }
 
+    fn fits(config: &A::Config, env: &Env) -> Result<(), ConfigError> {
+        A::fits(config, env)
+    }
+
     fn retune(&mut self, config: &A::Config, env: &Env) -> Result<(), ConfigError> {
         let mut config = config.clone();
         A::going_on(&mut config);

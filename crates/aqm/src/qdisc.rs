@@ -222,6 +222,15 @@ pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
     /// When parameters that are fine alone do not fit together or with the buffer.
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 
+    /// Whether there is such a queue at the rate of `env` too, if there is one at another rate; for what changes the
+    /// rate while the queue runs.
+    ///
+    /// # Errors
+    /// Those of [`Discipline::new`] that another rate can bring.
+    fn fits(_config: &Self::Config, _env: &Env) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
     /// Has other parameters from `env.now` on, of which only those of [`About::live`](crate::About::live) differ.
     /// Packets stay where they are, and so does what the algorithm has learned.
     ///

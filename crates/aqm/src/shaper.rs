@@ -77,6 +77,8 @@ pub struct Shaped<Q, P> {
     bucket: Bucket,
     peak: Option<Bucket>,
     framing: Framing,
+    /// The rate that the queue was built for.
+    known: Rate,
     /// The packet that comes next, and when it may leave.
     held: Option<(Meta, P)>,
     ready: Instant,
@@ -112,6 +114,7 @@ impl<Q, P> Shaped<Q, P> {
             bucket: bucket("burst", rate, config.burst, env)?,
             peak: peak.transpose()?,
             framing: env.framing,
+            known: env.rate,
             held: None,
             ready: env.now,
             counters: Counters::default(),
@@ -186,9 +189,12 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
         self.queue.on_timer(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
     }
 
-    /// The shaper's rate stays; its queue knows it, not the link's.
+    /// The shaper's rate stays, and so does what its queue knows of the link's.
     fn rate_changed(&mut self, env: &Env) {
-        self.framing = env.framing;
+        if self.framing != env.framing {
+            self.framing = env.framing;
+            self.queue.rate_changed(&Env { rate: self.known, ..*env });
+        }
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

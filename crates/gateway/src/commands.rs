@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use aqm::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use gateway::bridge::Plane;
-use gateway::control;
 use gateway::control::place::SWEEP;
+use gateway::control::{self, May};
 use gateway::guard::Identity;
 use gateway::namespace::ends::End;
 use gateway::options::{Change, LinkOptions};
@@ -192,6 +192,9 @@ pub(crate) struct Run {
     /// A group, by name or number, whose members may use `ctl`, too: `ctl --user root NAME show`.
     #[arg(long, value_parser = control::group)]
     pub(crate) group: Option<Gid>,
+    /// What members of the group may do.
+    #[arg(long, value_enum, default_value_t = May::All, requires = "group")]
+    pub(crate) group_may: May,
     /// Take over from the gateway that has started this process.
     #[arg(long, hide = true)]
     pub(crate) take_over: bool,

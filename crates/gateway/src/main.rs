@@ -17,7 +17,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use commands::{Bulk, Cli, Ctl, Run, Shell, Task};
 use gateway::bridge::{Access, bridge, bypass, remove};
-use gateway::control::{Request, place};
+use gateway::control::{Group, Request, place};
 use gateway::direction::DIRECTIONS;
 use gateway::guard::Guarding;
 use gateway::namespace::enter_user_namespace;
@@ -181,12 +181,16 @@ fn wanted(arguments: &[OsString]) -> Result<Wanted, Trouble> {
     let Task::Run(options) = Cli::try_parse_from(args).map_err(refused)?.command else {
         return Err(Trouble::new("this is no gateway between two interfaces", ""));
     };
-    let Run { lan, wan, plane, open_host, keep_carrier, group, link, run, .. } = &*options;
-    let how = run.forwarding(link.inputs().chain(&options.config))?;
+    let Run { lan, wan, plane, open_host, keep_carrier, group, group_may, link, run, .. } =
+        &*options;
+    let config = options.config.clone();
+    let inputs = link.inputs().chain(&config);
+    let how = run.forwarding(inputs).map_err(|e| e.by(config.as_deref()))?;
     Ok(Wanted {
-        specs: link.specs().map_err(|e| e.by(options.config.as_deref()))?,
+        specs: link.specs().map_err(|e| e.by(config.as_deref()))?,
+        config,
         files: [how.log, how.pcapng.map(|(path, _)| path)],
-        rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, group, run)),
+        rest: format!("{:?}", (lan, wan, plane, open_host, keep_carrier, group, group_may, run)),
         guarding: Guarding { pass_on: !keep_carrier, shut: !open_host },
     })
 }
@@ -196,7 +200,9 @@ fn between(options: &Run) -> Result<ExitCode, Trouble> {
     let file = options.config.as_deref();
     let specs = options.link.specs().map_err(|e| e.by(file))?;
     let inputs = options.link.inputs().chain(&options.config);
-    let how = Forwarding { group: options.group, ..options.run.forwarding(inputs)? };
+    let how = options.run.forwarding(inputs).map_err(|e| e.by(file))?;
+    let may = options.group_may;
+    let how = Forwarding { group: options.group.map(|gid| Group { gid, may }), ..how };
     let access = Access { plane: options.plane, open_host: options.open_host };
     let names = [&options.lan[..], &options.wan];
     let finished = bridge(&specs, &how, names, file, access, options.take_over)?;

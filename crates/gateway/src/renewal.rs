@@ -41,6 +41,8 @@ pub const KEEP: &str = "bound-keep";
 pub struct Wanted {
     /// What the links are to be like.
     pub specs: [Spec; 2],
+    /// The file that says so, if it is one.
+    pub config: Option<PathBuf>,
     /// Where log and capture are.
     pub files: [Option<PathBuf>; 2],
     /// All else, which needs another start to be otherwise.
@@ -63,6 +65,8 @@ pub(crate) enum Wish {
     Kill = b'k',
     /// To leave the ports to the other process of its kind.
     Leave = b'l',
+    /// To know that the links are not what was read last: they could not be.
+    Refused = b'r',
 }
 
 impl Keeper {
@@ -98,6 +102,10 @@ impl Keeper {
         let failed = |e| Trouble::system("starting a thread", e);
         let stream = self.0.try_clone().map_err(failed)?;
         let hear = move || {
+            let refused = |trouble: &Trouble| {
+                say(warning(trouble));
+                _ = (&stream).write_all(&[Wish::Refused as u8]);
+            };
             while let Ok((lines, mut files)) = heard(&stream) {
                 for said in lines {
                     let notes = said["notes"].as_array().into_iter().flatten();
@@ -108,7 +116,7 @@ impl Keeper {
                             Ok(told) => {
                                 say(format!("SIGHUP: {}", told.as_str().unwrap_or_default()));
                             }
-                            Err(trouble) => say(warning(&trouble)),
+                            Err(trouble) => refused(&trouble),
                         }
                     }
                     if !said["upgrade"].is_null() {
@@ -149,7 +157,8 @@ fn renewal(said: &Value, files: Vec<OwnedFd>) -> Renewal {
         Some(Arc::new((File::from(files.next()?), PathBuf::from(path))))
     };
     let new = [0, 1].map(|i| Differs::deserialize(&said["new"][i]).unwrap_or_default());
-    Renewal { files: [file(0), file(1)], specs: links(said).ok(), new }
+    let config = said["config"].as_str().map(PathBuf::from);
+    Renewal { files: [file(0), file(1)], specs: links(said).ok(), config, new }
 }
 
 /// What a link is to become by other options, if it is not that already: the random numbers of a link go on,
@@ -199,6 +208,7 @@ pub fn keep(
     let Ok(first) = wanted() else { return };
     _ = (&stream).write_all(b"\n");
     let mut read = first.specs.clone();
+    let mut before = read.clone();
     let ports = ports.try_into().ok();
     let mut guard = ports.and_then(|ports| Guard::new(ports, first.guarding).ok());
     loop {
@@ -219,6 +229,9 @@ pub fn keep(
         let wishes = |wish: Wish| bytes[..count].contains(&(wish as u8));
         if wishes(Wish::Leave) {
             return;
+        }
+        if wishes(Wish::Refused) {
+            read.clone_from(&before);
         }
         if wishes(Wish::Kill) {
             new.as_mut().map(Child::kill);
@@ -264,7 +277,8 @@ pub fn keep(
                 }
                 let specs = wanted.specs;
                 let mut said = described(&specs);
-                said["new"] = json!([0, 1].map(|i| differs(&specs[i], &read[i])));
+                let new = [0, 1].map(|i| differs(&specs[i], &read[i]));
+                said["new"] = json!(new);
                 // Errors name their file.
                 for (link, spec) in said["queues"].as_array_mut().into_iter().flatten().zip(&specs)
                 {
@@ -273,7 +287,11 @@ pub fn keep(
                         (link["classes_file"], link["tree"]) = (file.into(), text.into());
                     }
                 }
-                read = specs;
+                let last = std::mem::replace(&mut read, specs);
+                if new != [Differs::Not; 2] {
+                    before = last;
+                }
+                said["config"] = json!(wanted.config);
                 said
             }
             Err(trouble) => {

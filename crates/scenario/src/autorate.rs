@@ -12,7 +12,7 @@ use crate::limits::{LONGEST, MAX_SAMPLES, RATES};
 use crate::network::Topology;
 use crate::own::{Class, Role, parts, provider, resolve};
 use crate::parameter::Parameter;
-use crate::queue::{QueueSpec, pairs, texts, typed};
+use crate::queue::{FOLLOWS, QueueSpec, pairs, texts, typed};
 use crate::text::Text;
 use crate::traffic::{TrafficSpec, Transport};
 
@@ -151,8 +151,12 @@ impl ShaperSpec {
         let at = format!("{key}.link");
         let link = topology.find_link(&self.link, &at)?;
         let edge = &topology.links[link];
-        if !queues.iter().any(|queue| queue.link.as_ref() == Some(&self.link)) {
+        let Some(queue) = queues.iter().find(|queue| queue.link.as_ref() == Some(&self.link))
+        else {
             return Err(Complaint::new(at, "a link with a [[queue]]"));
+        };
+        if queue.has_a_rate_of_its_own() {
+            return Err(Complaint::new(at, "a link whose queue has no shared_rate").hint(FOLLOWS));
         }
         if edge.sending.rates.is_some() {
             let hint = "the line varies; the shaper is a link of its own before or behind it";

@@ -1,6 +1,7 @@
 //! Managed queues: the algorithm by name, its parameters, its room.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use aqm::any::{BuildError, FILTERS, SHAPER, canonical, canonical_filter, canonical_shaper};
 use aqm::docsis::Docsis;
@@ -117,6 +118,10 @@ pub(crate) fn expand_queues(
                 return Err(Complaint::new(key("link"), allowed)
                     .hint(format!("{} has a queue already", topology.link_name(link))));
             }
+            if queue.told_rate && queue.has_a_rate_of_its_own() {
+                let allowed = "none with told_rate";
+                return Err(Complaint::new(key("params.shared_rate"), allowed).hint(FOLLOWS));
+            }
             if let Some(wifi) = &topology.links[link].wifi {
                 queue.check_wifi(i, wifi)?;
             }
@@ -156,6 +161,10 @@ pub(crate) fn expand_queues(
     Ok(queues)
 }
 
+/// Why a queue cannot have a rate of its own where it learns that of its link.
+pub(crate) const FOLLOWS: &str =
+    "without shared_rate the transmit queues share the link's rate, and follow it";
+
 /// Parameters as an algorithm takes them.
 pub(crate) fn texts(params: &BTreeMap<String, Parameter>) -> Vec<(&str, String)> {
     params.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect()
@@ -170,6 +179,13 @@ impl QueueSpec {
     pub(crate) fn resolve(&mut self, i: usize, files: &mut dyn Files) -> Result<(), Complaint> {
         resolve(Role::Aqm, &format!("queue[{i}]"), &mut self.aqm, &mut self.code, files)?;
         Ok(())
+    }
+
+    /// Whether it shapes at a rate that does not follow that of its link.
+    pub(crate) fn has_a_rate_of_its_own(&self) -> bool {
+        let mut all = iter::once(&self.params).chain(self.class.iter().map(|class| &class.params));
+        let given = |params: &BTreeMap<String, Parameter>| params.get("shared_rate").cloned();
+        all.any(|params| given(params).is_some_and(|rate| rate.to_string() != "none"))
     }
 
     /// The class, if the algorithm is one in Python.
@@ -575,7 +591,7 @@ fn within(i: usize, complaint: Complaint) -> Complaint {
 
 /// An error of the algorithm `name`, one of `all`, that is chosen by the first of the `keys` behind
 /// `queue` and has its parameters in the second.
-fn complaint(
+pub(crate) fn complaint(
     queue: &str,
     [choice, params]: [&str; 2],
     name: &str,

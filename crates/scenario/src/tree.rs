@@ -1,10 +1,10 @@
 //! A tree of classes in a file of its own, for real packets: their addresses name their classes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aqm::fair::htb::{Class, Sorting};
 use aqm::units::Size;
-use aqm::{AnyQdisc, Carried, Env, Rate, Rng};
+use aqm::{About, AnyQdisc, CATALOG, Carried, Env, Rate, Rng, any};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, Deserializer};
 
@@ -12,7 +12,7 @@ use crate::classes::{ClassSpec, Prefix, some_of};
 use crate::error::{Complaint, ScenarioError, meant};
 use crate::meant;
 use crate::parameter::Parameter;
-use crate::queue::QueueSpec;
+use crate::queue::{QueueSpec, complaint, pairs, texts};
 use crate::text::Text;
 use crate::traffic::keys_of;
 
@@ -129,12 +129,58 @@ impl TreeSpec {
         tree.map_err(|c| self.refused(own(c)))
     }
 
+    /// Whether each leaf's discipline fits the rate of its class, the ceil or that of the link if it is less; and if
+    /// they are `tuned`, whether those of its own have parameters with which they can be built. Leaves without one have
+    /// `aqm` with `params`.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn fits(
+        &self,
+        aqm: &str,
+        params: &[(String, String)],
+        env: &Env,
+        tuned: bool,
+    ) -> Result<(), ScenarioError> {
+        let shared: Vec<_> = params.iter().map(|(key, text)| (&key[..], &text[..])).collect();
+        // Many have the same plan.
+        let (mut plans, mut built) = (BTreeSet::new(), BTreeSet::new());
+        let leaves: BTreeSet<&str> = self.leaves().map(|leaf| &leaf.name[..]).collect();
+        let all = self.class.iter().zip(&self.classes).enumerate();
+        for (n, (class, of)) in all.filter(|(_, (class, _))| leaves.contains(&class.name[..])) {
+            let env = Env { rate: of.ceil.min(env.rate), ..*env };
+            let own = texts(&class.params);
+            if !plans.insert((class.aqm.as_deref(), own.clone(), env.rate)) {
+                continue;
+            }
+            let fits = match class.aqm.as_deref() {
+                Some(aqm) if tuned && built.insert((aqm, own.clone())) => {
+                    AnyQdisc::<()>::build(aqm, &pairs(&own), &env, &mut Rng::new(0, 0)).map(drop)
+                }
+                Some(aqm) => any::fits(aqm, &pairs(&own), &env),
+                None => any::fits(aqm, &shared, &env),
+            };
+            fits.map_err(|e| match class.aqm.as_deref() {
+                Some(aqm) => complaint(&format!("class[{n}]."), KEYS, aqm, CATALOG, e),
+                None => {
+                    let Complaint { key, allowed, hint, .. } = complaint("", KEYS, aqm, CATALOG, e);
+                    let of = if class.ceil.is_some() { "ceil" } else { "rate" };
+                    let allowed = format!("one for which {aqm} has {key}: {allowed}");
+                    Complaint::new(format!("class[{n}].{of}"), allowed).hint(hint)
+                }
+            })
+            .map_err(|c| self.refused(c))?;
+        }
+        Ok(())
+    }
+
     /// The classes as HTB has them.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// The key of the first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta and addresses.
+    /// The key of the first thing of `other` that is otherwise, beside rates, ceils, bursts, quanta, addresses, and
+    /// parameters that may change while a discipline runs.
     pub fn shaped_otherwise(&self, other: &Self) -> Option<String> {
         if self.default != other.default {
             return Some("default".into());
@@ -146,7 +192,7 @@ impl TreeSpec {
                 ("parent", *parent != old.parent),
                 ("prio", *prio != old.prio),
                 ("aqm", *aqm != old.aqm),
-                ("params", *params != old.params),
+                ("params", !tunes(aqm.as_deref(), &old.params, params)),
             ];
             let (key, _) = keys.into_iter().find(|(_, differs)| *differs)?;
             Some(format!("class[{n}].{key}"))
@@ -223,6 +269,21 @@ impl TreeSpec {
         Ok(Addresses::new(&all, of_default.map_or(0, |(n, _)| n)))
     }
 }
+
+/// Whether these parameters of the algorithm differ in those alone that may change while it runs.
+fn tunes(
+    aqm: Option<&str>,
+    old: &BTreeMap<String, Parameter>,
+    new: &BTreeMap<String, Parameter>,
+) -> bool {
+    let live = aqm.and_then(About::of).map_or(&[][..], |about| about.live);
+    // Defaults are written out.
+    let differs = |name: &&String| old.get(*name) != new.get(*name);
+    old.keys().chain(new.keys()).filter(differs).all(|name| live.contains(&&name[..]))
+}
+
+/// The keys of a discipline and of its parameters.
+const KEYS: [&str; 2] = ["aqm", "params"];
 
 /// The tables of a file with their keys.
 fn places() -> meant::Places {
@@ -352,6 +413,34 @@ rate = "5mbit"
         assert_eq!(TreeSpec::from_toml(&tree.to_toml(), "x").unwrap(), tree);
     }
 
+    /// Five megabits for four CAKEs need a class that gets five, and PI's gains a rate that is not too low. The rate
+    /// of the link bounds that of the class.
+    #[test]
+    fn leaves_fit_the_rates_of_their_classes() {
+        let own = "aqm = \"cake\"\nparams = { rtt = \"50ms\" }";
+        let shared = "aqm = \"cake\"\nparams = { queues = 4, shared_rate = \"50mbit\" }";
+        let tree = TreeSpec::from_toml(&FILE.replace(own, shared), "x").unwrap();
+        let pi = [("interval".to_string(), "50ms".to_string())];
+        let limit = aqm::Limit::packets(10).unwrap();
+        let told = |tree: &TreeSpec, link: u64| {
+            let env = Env::new(limit, Rate::from_mbit(link));
+            tree.fits("pi", &pi, &env, false).map_err(|e| e.to_string())
+        };
+        assert_eq!(told(&tree, 1000), Ok(()));
+        let text = FILE.replace(own, shared).replace("80mbit", "40mbit");
+        let less = TreeSpec::from_toml(&text, "x").unwrap();
+        for (tree, link) in [(&less, 1000), (&tree, 40)] {
+            let error = told(tree, link).unwrap_err();
+            assert!(error.starts_with("x:17: class[2].params.shared_rate = "), "{error}");
+            assert!(error.contains("4kbit, 1kbit for each queue, … 40mbit"), "{error}");
+        }
+        let text = FILE.replace(own, shared).replace("5mbit", "100kbit");
+        let slow = TreeSpec::from_toml(&text, "x").unwrap();
+        let error = told(&slow, 1000).unwrap_err();
+        assert!(error.starts_with("x:21: class[3].rate = \"100kbit\""), "{error}");
+        assert!(error.contains("one for which pi has params.interval: at most"), "{error}");
+    }
+
     /// Random prefixes, against a search through all of them.
     #[test]
     fn addresses_are_found_as_by_a_search() {
@@ -449,7 +538,8 @@ rate = "5mbit"
             ("ceil = \"80mbit\"", "burst = \"5kB\"\ncburst = \"5kB\"\nquantum = \"2kB\"", None),
             ("192.0.2.0/24", "192.0.3.0/24", None),
             ("ceil = \"80mbit\"", "prio = 1", Some("class[2].prio")),
-            ("50ms", "60ms", Some("class[2].params")),
+            ("50ms", "60ms", None),
+            ("rtt = \"50ms\"", "sets = 64", Some("class[2].params")),
             (
                 "aqm = \"cake\"\nparams = { rtt = \"50ms\" }",
                 "aqm = \"cobalt\"",

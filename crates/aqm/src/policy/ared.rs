@@ -132,6 +132,10 @@ impl Policy for Ared {
         })
     }
 
+    fn fits(c: &AredConfig, env: &Env) -> Result<(), ConfigError> {
+        c.derived(env).map(drop)
+    }
+
     fn going_on(config: &mut AredConfig) {
         config.max_p = config.max_p.max(config.max_p_min).min(config.max_p_max);
     }

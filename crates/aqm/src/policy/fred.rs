@@ -174,6 +174,10 @@ impl Policy for Fred {
         })
     }
 
+    fn fits(c: &FredConfig, env: &Env) -> Result<(), ConfigError> {
+        c.thresholds(env).map(drop)
+    }
+
     fn retune(&mut self, with: Self, now: Instant) {
         self.avg.retune(&with.avg, now);
         self.config = with.config;

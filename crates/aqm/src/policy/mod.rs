@@ -167,6 +167,14 @@ pub trait Policy: Sized {
     /// When parameters that are fine alone do not fit together or with the buffer.
     fn new(config: &Self::Config, env: &Env, rng: &mut Rng) -> Result<Self, ConfigError>;
 
+    /// As [`Discipline::fits`](crate::Discipline::fits).
+    ///
+    /// # Errors
+    /// Those of [`Policy::new`] that another rate can bring.
+    fn fits(_config: &Self::Config, _env: &Env) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
     /// Brings what counts only at the start within bounds that change while the algorithm runs.
     fn going_on(_config: &mut Self::Config) {}
 

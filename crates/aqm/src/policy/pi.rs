@@ -137,6 +137,10 @@ impl Policy for Pi {
         })
     }
 
+    fn fits(c: &PiConfig, env: &Env) -> Result<(), ConfigError> {
+        c.gains(env).map(drop)
+    }
+
     fn retune(&mut self, with: Self, _: Instant) {
         *self = Self { p_m: self.p_m, q_old: self.q_old, next: self.next.min(with.next), ..with };
     }

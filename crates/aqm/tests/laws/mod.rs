@@ -5,7 +5,7 @@
 //! A new algorithm is under these laws as soon as it is in the catalogue; settings that are of
 //! interest only together go into `TOGETHER` in `cases.rs`.
 
-use aqm::any::{BuildError, PRESET, canonical};
+use aqm::any::{BuildError, PRESET, canonical, fits};
 use aqm::told::Rates;
 use aqm::tuned::Tunable as _;
 use aqm::{
@@ -15,7 +15,7 @@ use aqm::{
 
 mod cases;
 
-use crate::{Numbered, To};
+use crate::{Numbered, To, wanted};
 use cases::{FILTER, FILTER_SETTINGS, Settings, cases};
 
 /// One thing that happens to a queue.
@@ -504,6 +504,42 @@ fn a_rate_that_is_told_is_as_good_as_one_that_was_known() {
             assert_eq!(plain.iter().flatten().zip(&other).find(|(a, b)| a != b), None);
         }
     });
+}
+
+/// Whoever changes the rate of a link asks whether the queue has values for it: what there is at another rate is
+/// refused for the same reason as if it were built anew.
+#[test]
+fn a_rate_that_does_not_fit_is_one_for_which_there_is_no_queue() {
+    let more = [
+        ("ared", vec![own(("max_th", "20p"))]),
+        ("fred", vec![own(("max_th", "20p")), own(("rtt", "10ms"))]),
+    ]
+    .map(|(name, settings)| (About::of(name).unwrap(), settings));
+    let mut refused = std::collections::BTreeSet::new();
+    let more = more.into_iter().filter(|(about, _)| wanted(about.name));
+    for (about, settings) in cases().into_iter().chain(more) {
+        let pairs: Vec<_> = settings.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+        if pairs.contains(&FILTER) {
+            continue;
+        }
+        let built = |rate: u64| {
+            let env = Env { rate: Rate::new(rate).unwrap(), ..env(Limit::packets(100)) };
+            let queue = AnyQdisc::<()>::build(about.name, &pairs, &env, &mut Rng::new(1, 0));
+            (queue.map(drop), fits(about.name, &pairs, &env))
+        };
+        if built(8_000_000).0.is_err() {
+            continue;
+        }
+        for rate in [1, 8_000, 1_000_000, 100_000_000_000] {
+            let (built, fits) = built(rate);
+            assert_eq!(built, fits, "{} {settings:?} at {rate} bit/s", about.name);
+            if fits.is_err() {
+                refused.insert(about.name);
+            }
+        }
+    }
+    let expected = ["ared", "cake", "fred", "pi"].into_iter().filter(|name| wanted(name));
+    assert_eq!(refused, expected.collect());
 }
 
 /// The traffic of the laws makes algorithms decide: without that the laws above would say nothing.

@@ -7,12 +7,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::PeerCredentials;
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg};
-use nix::unistd::{Gid, Uid};
+use nix::unistd::Uid;
 use serde_json::{Value, json};
 
 use super::asking::Closed;
 use super::request::{PATIENCE, Request, parse};
-use super::room;
+use super::{Group, May, room};
 use crate::clock::Clock;
 use crate::namespace::ends::Namespaces;
 use crate::trouble::Trouble;
@@ -28,7 +28,7 @@ const PARTS: usize = 16;
 /// else.
 pub(super) fn listen(
     listener: &UnixListener,
-    (owner, group): (Uid, Option<Gid>),
+    (owner, group): (Uid, Option<Group>),
     namespaces: Option<&Namespaces>,
     closed: &Closed,
     mut answer: impl FnMut(Request) -> Result<Value, Trouble>,
@@ -46,18 +46,20 @@ pub(super) fn listen(
                 Err(e) if room::made(listener, &mut callers, &mut heard, &e) => continue,
                 Err(_) => break,
             };
-            if group.is_none()
-                && let Err(trouble) = welcome(&stream, owner)
-            {
-                _ = reply(&stream, Err(trouble), &[]);
-                continue;
-            }
+            let may = match (welcome(&stream, owner), group) {
+                (Ok(()), _) => May::All,
+                (Err(_), Some(group)) => group.may,
+                (Err(trouble), None) => {
+                    _ = reply(&stream, Err(trouble), &[]);
+                    continue;
+                }
+            };
             if callers.len() == MOST {
                 callers.remove(0);
                 heard = heard.saturating_sub(1);
             }
             if stream.set_nonblocking(true).is_ok() {
-                callers.push(Caller { stream, since: now, said: Vec::new() });
+                callers.push(Caller { stream, may, since: now, said: Vec::new() });
             }
         }
         callers.retain_mut(|caller| {
@@ -84,6 +86,7 @@ fn wait(listener: &UnixListener, callers: &[Caller]) {
 /// A connection.
 struct Caller {
     stream: UnixStream,
+    may: May,
     /// Since when it is there, ns.
     since: u64,
     /// What came, as far as it may be a request.
@@ -125,6 +128,12 @@ impl Caller {
         }
         let mut shown = Vec::new();
         let answer = match request(&self.said) {
+            Ok(request) if self.may == May::Show && !matches!(request, Request::Show { .. }) => {
+                Err(Trouble::new(
+                    "members of the group may show and save, and change nothing",
+                    "started with --group-may all, the gateway lets them",
+                ))
+            }
             Ok(Request::Join { end }) => namespaces
                 .map(|namespaces| {
                     shown.extend(namespaces.handles(end));

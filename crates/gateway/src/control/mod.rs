@@ -34,6 +34,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::thread;
 
+use clap::ValueEnum;
 use nix::unistd::{Gid, Uid, geteuid};
 
 use crate::namespace::ends::Namespaces;
@@ -49,6 +50,24 @@ pub use request::{Renewal, Request, Step, parse};
 pub use save::file as saved;
 pub use told::told;
 
+/// A group whose members may ask, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Which one.
+    pub gid: Gid,
+    /// What for.
+    pub may: May,
+}
+
+/// What members of a group may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum May {
+    /// All that its user may.
+    All,
+    /// Show and save settings and counts.
+    Show,
+}
+
 /// A socket that waits for requests; its name goes with it.
 #[derive(Debug)]
 pub struct Control {
@@ -58,7 +77,7 @@ pub struct Control {
     /// Whose it is.
     owner: Uid,
     /// Whose members may ask, too.
-    group: Option<Gid>,
+    group: Option<Group>,
 }
 
 impl Control {
@@ -67,7 +86,7 @@ impl Control {
     ///
     /// # Errors
     /// When there is another of that name, or nowhere to put it.
-    pub fn bind(name: Option<&str>, group: Option<Gid>) -> Result<Self, Trouble> {
+    pub fn bind(name: Option<&str>, group: Option<Group>) -> Result<Self, Trouble> {
         room::ask();
         let named = name.is_some();
         let mut why = Trouble::new("no folder for the control socket", "");
@@ -82,7 +101,7 @@ impl Control {
                     loop {
                         let name = name.map_or_else(|| number.to_string(), String::from);
                         if let Some((listener, entry)) =
-                            folder.listen(&file(&name), group).map_err(failed)?
+                            folder.listen(&file(&name), group.map(|it| it.gid)).map_err(failed)?
                         {
                             return Ok(Self { listener, entry, name, owner: geteuid(), group });
                         }
@@ -104,7 +123,7 @@ impl Control {
     /// Goes on at the socket of another process.
     pub(crate) fn taken_over(
         name: String,
-        group: Option<Gid>,
+        group: Option<Group>,
         listener: OwnedFd,
         alive: OwnedFd,
     ) -> Self {

@@ -73,6 +73,8 @@ pub struct Renewal {
     pub(crate) files: [Option<Arc<(File, PathBuf)>>; 2],
     /// The links' new specifications, if they could be read.
     pub(crate) specs: Option<[Spec; 2]>,
+    /// The file that says so, if it is one.
+    pub(crate) config: Option<PathBuf>,
     /// What of them is otherwise than when they were read before.
     pub(crate) new: [Differs; 2],
 }

@@ -2,7 +2,7 @@
 
 use aqm::filter::policer::Policer;
 use aqm::tuned::Tunable as _;
-use aqm::{AnyQdisc, Instant, Rng};
+use aqm::{AnyQdisc, Env, Instant, Qdisc as _, Rng};
 use link::{Impair, NEVER};
 
 use super::refused::too_large;
@@ -17,7 +17,7 @@ pub struct Next {
     spec: Spec,
     /// If another one is wanted.
     queue: Option<(AnyQdisc<Handle>, Rng)>,
-    /// If the queue stays, with other parameters.
+    /// If the queue stays, with other parameters, its own or those of leaves.
     tuned: bool,
     slots: u32,
     on_wire: usize,
@@ -46,16 +46,18 @@ impl Link {
         if kept.policer.is_some() && spec.policer.is_some() {
             kept.policer = spec.policer;
         }
-        let mut stays = None;
+        let (mut stays, mut leaves) = (None, false);
         if let (Some(old), Some(new)) = (&kept.classes, &spec.classes) {
             stays = old.stays(new);
+            leaves = old.tunes_to(new);
             if stays.is_none() {
                 kept.classes.clone_from(&spec.classes);
             }
         }
-        let tuned = kept != *spec && kept.tunes_to(spec);
-        let queue = (kept != *spec).then(|| {
-            if !tuned && self.queue.replaced.len() == MOST_REPLACED {
+        let params = kept != *spec;
+        let anew = params && !kept.tunes_to(spec);
+        let queue = anew.then(|| {
+            if self.queue.replaced.len() == MOST_REPLACED {
                 return Err(SpecError::Beyond(format!(
                     "{MOST_REPLACED} changes at a time; packets from before the first are still \
                      queued"
@@ -69,13 +71,20 @@ impl Link {
                          all that comes, whatever its class"
                     ),
                     "start the gateway anew; rate, delay, the wire's impairments, the rate and burst of its \
-                     policer, and by SIGHUP rates and addresses of its classes may change",
+                     policer, parameters that may change while a discipline runs, and by SIGHUP rates and \
+                     addresses of its classes may change",
                 )));
             }
             spec.queue(Instant::from_nanos(now), self.queue.changes + 1)
         });
-        // One that can be built can also be tuned so.
-        let queue = queue.transpose()?.filter(|_| !tuned);
+        let queue = queue.transpose()?;
+        let tuned = !anew && (params || leaves);
+        let moved = self.spec.rate != spec.rate
+            || self.spec.sending != spec.sending
+            || self.spec.classes != spec.classes;
+        if !anew && (tuned || moved) {
+            spec.fits(Instant::from_nanos(now), tuned)?;
+        }
         let other = queue.is_none() && spec.policer != self.spec.policer;
         let policer = if other { spec.policer(Instant::from_nanos(now))? } else { None };
         let on_wire = spec.on_wire(delay) as usize;
@@ -91,21 +100,18 @@ impl Link {
     /// parameters of [`About::live`](aqm::About::live) changes, the queue discipline stays, with all that it has learnt;
     /// else a new one begins.
     pub fn change(&mut self, next: Next) {
+        if next.queue.is_some() || next.tuned {
+            self.known = next.spec.rate_at(Instant::from_nanos(next.now));
+        }
         if let Some((queue, rng)) = next.queue {
             let before = self.server.draw_from(rng);
             self.queue.replace(queue, before);
             let tins = || Tins::new(&next.spec, Instant::from_nanos(next.now));
             (self.wire.tins, self.server.log_mut().tins) = (tins(), tins());
         }
-        if next.tuned {
-            let now = Instant::from_nanos(next.now);
-            let env = next.spec.env(now, next.spec.rate_at(now));
-            let tuned =
-                self.queue.current_mut().retune(&next.spec.aqm, &next.spec.settings(), &env);
-            debug_assert_eq!(tuned, Ok(()));
-        }
-        if let (Some(new), Some(policer)) = (next.policer, self.queue.current_mut().policer_mut()) {
-            *policer = new;
+        if let (Some(new), Some(policer)) = (&next.policer, self.queue.current_mut().policer_mut())
+        {
+            policer.clone_from(new);
         }
         if let Some(classes) = &next.spec.classes
             && next.spec.classes != self.spec.classes
@@ -118,6 +124,9 @@ impl Link {
                 self.server.free_from(self.wire.transmitter.free_at().max(next.now));
             }
         }
+        if next.tuned {
+            self.tune(&next.spec, Instant::from_nanos(next.now));
+        }
         self.server.log_mut().arena.grow(next.slots);
         self.wire.flights.reserve(next.on_wire, next.spec.impairments.reorder);
         let changes = next.spec.rate != self.spec.rate || next.spec.sending != self.spec.sending;
@@ -128,6 +137,9 @@ impl Link {
                 let now = Instant::from_nanos(next.now);
                 let env = next.spec.env(now, next.spec.rate_at(now));
                 self.queue.set_rates(&env, &next.spec.rates());
+            } else if next.spec.sending.framing != self.spec.sending.framing {
+                let env = next.spec.env(Instant::from_nanos(next.now), self.known);
+                self.queue.current_mut().rate_changed(&env);
             }
         }
         if changes
@@ -163,6 +175,28 @@ impl Link {
         self.labels = next.spec.asks_for_labels();
         self.acks = next.spec.asks_for_acks();
         self.spec = next.spec;
+    }
+}
+
+impl Link {
+    /// Its queue, or each leaf of its classes, has the parameters of `next` from `now` on.
+    fn tune(&mut self, next: &Spec, now: Instant) {
+        let env = next.env(now, next.rate_at(now));
+        let set = |queue: &mut AnyQdisc<Handle>, aqm: &str, params: &[(&str, &str)], env: &Env| {
+            let tuned = queue.retune(aqm, params, env);
+            debug_assert_eq!(tuned, Ok(()));
+        };
+        let Some(tree) = self.queue.current_mut().tree_mut() else {
+            return set(self.queue.current_mut(), &next.aqm, &next.settings(), &env);
+        };
+        let [old, new] = [&self.spec, next].map(Spec::disciplines);
+        tree.tune(|n, rate, leaf| {
+            let (aqm, params) = &new[n];
+            if old[n].1 != *params {
+                let params: Vec<_> = params.iter().map(|(key, text)| (*key, &text[..])).collect();
+                set(leaf, aqm, &params, &Env { rate, ..env });
+            }
+        });
     }
 }
 

@@ -44,6 +44,16 @@ impl Classes {
         self.tree.build(aqm, params, env, rng).map_err(|e| SpecError::Classes(e.into()))
     }
 
+    /// As [`Spec::fits`](super::Spec), of each leaf.
+    pub(super) fn fits(
+        &self,
+        (aqm, params): (&str, &[(String, String)]),
+        env: &Env,
+        tuned: bool,
+    ) -> Result<(), SpecError> {
+        self.tree.fits(aqm, params, env, tuned).map_err(|e| SpecError::Classes(e.into()))
+    }
+
     /// Refuses a link that would decide in place of the classes: its slowest rate, bit/s, is less than the root's
     /// ceil.
     pub(super) fn below(&self, slowest: u64) -> Result<(), SpecError> {
@@ -80,7 +90,17 @@ impl Classes {
         ))
     }
 
-    /// What of the classes of a link may not become as in `next` while it runs; rates and addresses may.
+    /// Whether a leaf has other parameters in `next`.
+    pub(super) fn tunes_to(&self, next: &Self) -> bool {
+        self.tree.class.iter().map(|class| &class.params).ne(next
+            .tree
+            .class
+            .iter()
+            .map(|class| &class.params))
+    }
+
+    /// What of the classes of a link may not become as in `next` while it runs; rates, addresses and parameters of
+    /// [`About::live`](aqm::About::live) may.
     pub(super) fn stays(&self, next: &Self) -> Option<String> {
         let key = self.tree.shaped_otherwise(&next.tree)?;
         Some(next.tree.refused(Complaint::wrong(key, "not as before")).to_string())
@@ -226,6 +246,50 @@ mod tests {
         };
         assert!(matches!(why, SpecError::Classes(Trouble { what, .. })
                 if what.contains(": class[1].name = \"anne\": not as before: no other queue")));
+    }
+
+    /// What comes is dropped once the probability is 1, in the leaves that have it from the options and in one of its
+    /// own, each by its own parameters; what waits stays. A parameter that may not change is refused.
+    #[test]
+    fn parameters_of_leaves_change_and_packets_stay() {
+        let tree = r#"default = "rest"
+            class = [
+                { name = "line", rate = "8mbit" },
+                { name = "anna", parent = "line", rate = "1mbit", address = ["10.0.0.0/24"] },
+                { name = "rest", parent = "line", rate = "1mbit", aqm = "bernoulli", params = { p = 0 } },
+            ]"#;
+        let tree = |change: &str| {
+            let tree = TreeSpec::from_toml(&tree.replacen("p = 0", change, 1), "x").unwrap();
+            Some(Arc::new(Classes { tree, down: false }))
+        };
+        let params = |p: &str| vec![("p".to_string(), p.to_string())];
+        let limit = Limit::packets(1000).unwrap();
+        let spec = Spec::new(Rate::from_mbit(10), Duration::ZERO, limit, "bernoulli");
+        let spec = Spec { classes: tree("p = 0"), params: params("0"), ..spec };
+        let mut link = Link::new(&spec, Layer::Ip, 1500).unwrap();
+        let [anna, other] = [[10, 0, 0, 7], [192, 0, 2, 1]];
+        let dropped = |link: &mut Link| {
+            for source in [anna, other] {
+                (0..3).for_each(|_| _ = link.arrive(0, &v4(source, [198, 51, 100, 1])));
+            }
+            let counts = link.classes().unwrap();
+            [1, 2].map(|class: usize| counts.counts[class].counters.all_dropped().packets)
+        };
+        assert_eq!(dropped(&mut link), [0, 0]);
+        let one = Spec { params: params("1"), ..spec.clone() };
+        link.prepare(0, &one).map(|next| link.change(next)).unwrap();
+        assert_eq!((link.backlog().packets, dropped(&mut link)), (5, [3, 0]), "one is being sent");
+        let both = Spec { classes: tree("p = 1"), ..one.clone() };
+        link.prepare(0, &both).map(|next| link.change(next)).unwrap();
+        assert_eq!((link.backlog().packets, dropped(&mut link)), (8, [6, 3]));
+        assert!(link.check() && link.spec() == &both);
+        for (wrong, words) in [
+            (Spec { classes: tree("p = 1, ecn = true"), ..both.clone() }, "class[2].params"),
+            (Spec { params: params("2"), ..both.clone() }, "p"),
+        ] {
+            let Err(why) = link.prepare(0, &wrong) else { panic!("{words}") };
+            assert!(format!("{why:?}").contains(words), "{why:?}");
+        }
     }
 
     /// Its drops go on being counted.

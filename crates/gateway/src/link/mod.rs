@@ -23,7 +23,7 @@ mod refused;
 mod spec;
 mod tins;
 
-use aqm::{Ack, Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc};
+use aqm::{Ack, Backlog, Counters, Duration, Ecn, Instant, Limit, Meta, Qdisc, Rate};
 use link::impair::Fate;
 use link::{
     DecisionHash, Exit, Fine, Histogram, Impair, Impaired, Item, NEVER, QueueSummary, Server,
@@ -56,6 +56,8 @@ pub struct Link {
     /// Whether it asks for what packets acknowledge.
     acks: bool,
     queue: Queues,
+    /// The rate that it knows, if it is not told others.
+    known: Rate,
     server: Server<Frames>,
     wire: Wire,
     /// The next packet's number.
@@ -182,6 +184,7 @@ impl Link {
             labels: spec.asks_for_labels(),
             acks: spec.asks_for_acks(),
             queue: Queues::new(queue),
+            known: spec.rate_at(now),
             server: Server::new(rng, true, 0, frames).reserved(),
             wire: Wire {
                 transmitter: spec.transmitter(),

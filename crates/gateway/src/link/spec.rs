@@ -4,7 +4,7 @@ use std::iter;
 use std::sync::Arc;
 
 use aqm::About;
-use aqm::any::{BuildError, canonical};
+use aqm::any::{BuildError, canonical, fits};
 use aqm::filter::Filter as _;
 use aqm::filter::policer::{self, Policer, PolicerConfig};
 use aqm::param::ConfigError;
@@ -111,7 +111,7 @@ impl Spec {
         let live = About::of(&self.aqm).map_or(&[][..], |about| about.live);
         let texts = |spec: &Self| canonical(&spec.aqm, &spec.settings()).unwrap_or_default();
         let mut all = iter::zip(texts(self), texts(next));
-        self.classes.is_none() && all.all(|(old, new)| old == new || live.contains(&new.0))
+        all.all(|(old, new)| old == new || live.contains(&new.0))
     }
 
     /// Whether its queue asks for codepoints and hosts.
@@ -217,6 +217,17 @@ impl Spec {
             None => AnyQdisc::build(&self.aqm, &self.settings(), &env, &mut rng)
                 .map_err(SpecError::Queue)?,
         };
+        queue = self.behind_buckets(queue, &env, &mut rng)?;
+        Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
+    }
+
+    /// A queue behind its policer and before its shaper, if it has them.
+    fn behind_buckets<P: Carried>(
+        &self,
+        mut queue: AnyQdisc<P>,
+        env: &Env,
+        rng: &mut Rng,
+    ) -> Result<AnyQdisc<P>, SpecError> {
         // The parameter is the option's, whose name says whose burst it is.
         let named = |option: fn(&str) -> &'static str| {
             move |e| match e {
@@ -229,7 +240,7 @@ impl Spec {
         if let Some(bucket) = self.policer {
             let settings = bucket.settings(["rate", "burst"]);
             let settings = settings.each_ref().map(|(name, text)| (*name, text.as_str()));
-            let policed = queue.filtered(policer::ABOUT.name, &settings, &env, &mut rng);
+            let policed = queue.filtered(policer::ABOUT.name, &settings, env, rng);
             queue = policed.map_err(named(|_| POLICER_BURST))?;
         }
         if let Some(bucket) = self.shaper {
@@ -238,13 +249,33 @@ impl Spec {
             let settings: Vec<_> = settings.chain(peak.into_iter().flatten()).collect();
             let settings: Vec<_> =
                 settings.iter().map(|(name, text)| (*name, text.as_str())).collect();
-            queue = queue.shaped(&settings, &env).map_err(named(|key| match key {
+            queue = queue.shaped(&settings, env).map_err(named(|key| match key {
                 "peakrate" => "shaper-peak",
                 "minburst" => "shaper-peak-burst",
                 _ => "shaper-burst",
             }))?;
         }
-        Ok((if self.told_rate { queue.with_rates(&env, self.rates()) } else { queue }, rng))
+        Ok(queue)
+    }
+
+    /// Whether its queue, which was built for another rate and framing, could be built for these at `now`, too; or
+    /// with other parameters, if it is `tuned`.
+    pub(super) fn fits(&self, now: Instant, tuned: bool) -> Result<(), SpecError> {
+        let env = self.env(now, self.rate_at(now));
+        let mut rng = Rng::new(self.seed, 0);
+        // A mistake in the options has the same message as without classes.
+        if tuned {
+            AnyQdisc::<()>::build(&self.aqm, &self.settings(), &env, &mut rng)
+                .map_err(SpecError::Queue)?;
+        }
+        match &self.classes {
+            Some(classes) => classes.fits((&self.aqm, &self.params), &env, tuned)?,
+            None => fits(&self.aqm, &self.settings(), &env).map_err(SpecError::Queue)?,
+        }
+        let small = Limit::packets(1).unwrap_or(self.limit);
+        let bare = AnyQdisc::<()>::build("droptail", &[], &Env { limit: small, ..env }, &mut rng)
+            .map_err(SpecError::Queue)?;
+        self.behind_buckets(bare, &env, &mut rng).map(drop)
     }
 
     /// The policer at rest at `now`, if there is one.
@@ -300,6 +331,15 @@ impl Spec {
         let gap = self.sending.rates.as_ref().filter(|_| self.told_rate).map(|r| r.least_gap());
         if gap.is_some_and(|gap| gap < LEAST_TOLD) {
             return beyond("with told_rate, rates that hold for at least 1ms".into());
+        }
+        let own = |(_, params): &(&str, Vec<(&str, String)>)| {
+            params.iter().any(|(key, value)| *key == "shared_rate" && value != "none")
+        };
+        if self.told_rate && self.disciplines().iter().any(own) {
+            let allowed =
+                "none with told-rate: queues without one follow the rate of the link".into();
+            let wrong = ConfigError { key: "shared_rate", allowed };
+            return Err(SpecError::Queue(BuildError::Config(wrong)));
         }
         let mut queues = 1;
         if let Some(classes) = &self.classes {

@@ -633,6 +633,71 @@ fn a_queue_is_told_of_rates_if_it_is_to_be() {
     }
 }
 
+/// What a queue cannot be at the start it cannot become: several CAKEs that share 5 Mb/s, on a link of 1 Mb/s; PI
+/// whose gains there are not; a bucket that holds no packet with its overhead. The link goes on as it was.
+#[test]
+fn a_rate_or_framing_that_the_queue_does_not_fit_is_refused() {
+    let param = |name: &str, value: &str| (String::from(name), String::from(value));
+    let mut shaped = spec(Rate::from_mbit(10), Duration::ZERO, "droptail");
+    shaped.shaper = Some(Bucket { rate: Rate::from_mbit(8), burst: "1100B".parse().unwrap() });
+    let mut shares = spec(Rate::from_mbit(10), Duration::ZERO, "cake");
+    shares.params = vec![param("queues", "4"), param("shared_rate", "5mbit")];
+    let mut pi = spec(Rate::from_mbit(10), Duration::ZERO, "pi");
+    pi.params = vec![param("flows", "60"), param("interval", "50ms")];
+    let at = |s: &Spec, rate: u64| Spec { rate: Rate::new(rate).unwrap(), ..s.clone() };
+    let mut framed = shaped.clone();
+    framed.sending.framing.overhead = Some(101);
+    for (s, next, key) in [
+        (&shares, at(&shares, 1_000_000), "shared_rate"),
+        (&shares, at(&shares, 3_999), "shared_rate"),
+        (&pi, at(&pi, 100_000), "interval"),
+        (&shaped, framed, "shaper-burst"),
+    ] {
+        let mut l = Link::new(s, Layer::Ip, 1500).unwrap();
+        let Err(SpecError::Queue(BuildError::Config(e))) = change(&mut l, 0, &next) else {
+            panic!("{key}: {next:?}")
+        };
+        assert_eq!(e.key, key);
+        assert_eq!(
+            Link::new(&next, Layer::Ip, 1500).err(),
+            Some(SpecError::Queue(BuildError::Config(e)))
+        );
+        assert_eq!(l.spec(), s);
+        change(&mut l, 0, &at(s, 6_000_000)).unwrap();
+        assert_eq!(l.queue.changes, 0);
+    }
+    // One that learns each rate could not follow it.
+    let told = Spec { told_rate: true, ..shares };
+    assert!(Link::new(&told, Layer::Ip, 1500).is_err());
+}
+
+/// A shaper of 8 Mb/s sends a packet of 1000 bytes each millisecond, and one each two from when the overhead is a
+/// thousand bytes more, whether it learns rates or not; so does the rate of a class.
+#[test]
+fn an_overhead_that_is_set_counts_in_shapers_and_classes_too() {
+    let tree = "default = \"all\"\nclass = [{ name = \"all\", rate = \"8mbit\" }]";
+    let tree = scenario::tree::TreeSpec::from_toml(tree, "x").unwrap();
+    let classes = Some(std::sync::Arc::new(Classes { tree, down: false }));
+    let shaper = Some(Bucket { rate: Rate::from_mbit(8), burst: "2kB".parse().unwrap() });
+    let bare = spec(Rate::from_mbit(800), Duration::ZERO, "droptail");
+    for s in [
+        Spec { shaper, ..bare.clone() },
+        Spec { shaper, told_rate: true, ..bare.clone() },
+        Spec { classes, ..bare },
+    ] {
+        let mut l = Link::new(&s, Layer::Ip, 1500).unwrap();
+        (0..40).for_each(|n| _ = l.arrive(0, &udp(n, 1, Ecn::NotEct, 1000)));
+        out(&mut l, 9_900_000);
+        assert_eq!(out(&mut l, 19_900_000).len(), 10);
+        let mut framed = s.clone();
+        framed.sending.framing.overhead = Some(1000);
+        change(&mut l, 19_900_000, &framed).unwrap();
+        out(&mut l, 29_900_000);
+        assert_eq!(out(&mut l, 39_900_000).len(), 5, "{s:?}");
+        assert!(l.check());
+    }
+}
+
 /// A queue that is made anew while the rate varies knows the rate of its time, and in an outage the one
 /// before; so does one that stays. Rates that hold for less than a millisecond are not told.
 #[test]

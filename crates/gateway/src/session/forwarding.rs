@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use nix::unistd::Gid;
-
+use crate::control::Group;
 use crate::privilege::RealTime;
 
 /// How to forward.
@@ -13,7 +12,7 @@ pub struct Forwarding {
     /// The name of its control socket; without one a free number, see [`Control::bind`](crate::control::Control::bind).
     pub name: Option<String>,
     /// The group whose members may ask there, beside its user and root.
-    pub group: Option<Gid>,
+    pub group: Option<Group>,
     /// The port of its metrics.
     pub metrics: Option<u16>,
     /// Where its live page is.

@@ -379,7 +379,7 @@ impl Session {
             done.append(&mut kept);
             if new.iter().any(Option::is_some) {
                 let all = new.clone();
-                self.become_links(new)?;
+                self.become_links(new, renewal.config.as_deref())?;
                 warn_overbooked(all.iter().flatten());
             }
         }
@@ -389,11 +389,15 @@ impl Session {
     /// Changes both links or neither.
     fn change(&mut self, change: &Change) -> Result<(), Trouble> {
         let links = &self.forwarder.links;
-        self.become_links(change.apply(links.each_ref().map(Link::spec))?)
+        self.become_links(change.apply(links.each_ref().map(Link::spec))?, None)
     }
 
-    /// Makes the links what `specs` say, where they say something, or none of them.
-    fn become_links(&mut self, specs: [Option<Spec>; 2]) -> Result<(), Trouble> {
+    /// Makes the links what `specs` say, where they say something, or none of them. `file` says it, if one does.
+    fn become_links(
+        &mut self,
+        specs: [Option<Spec>; 2],
+        file: Option<&Path>,
+    ) -> Result<(), Trouble> {
         if self.forwarder.tap().is_some() {
             return Err(Trouble::new(
                 "no changes while arrivals are recorded: a replay would decide otherwise",
@@ -407,7 +411,7 @@ impl Session {
         let prepare = |i: usize| {
             let next = specs[i]
                 .as_ref()
-                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(spec, e)));
+                .map(|spec| links[i].prepare(now, spec).map_err(|e| explain(spec, e).by(file)));
             next.transpose()
         };
         let next = [prepare(0)?, prepare(1)?];

@@ -98,12 +98,14 @@ fn what_does_not_go_with_classes_is_refused() {
     let ctl = format!("{GATEWAY} ctl $run");
     let what = format!(
         "{ctl} set --rate 2mbit >&- || exit 11; {ctl} set --jitter 1ms >&- || exit 12
-         for set in '--aqm red' '--buffer 20p' '--rate 500kbit' '--shaper 1mbit'; do
+         {ctl} set --param target=3ms >&- || exit 15
+         for set in '--aqm red' '--buffer 20p' '--rate 500kbit' '--shaper 1mbit' '--param queues=7'; do
              {ctl} set $set && exit 13; done
          {ctl} upgrade && exit 14
          {ctl} show; {ctl} save; kill -INT $run"
     );
-    let output = while_running("packet", &format!("--classes {}", tree.display()), &what);
+    let output =
+        while_running("packet", &format!("--aqm fq-codel --classes {}", tree.display()), &what);
     let (text, errors) = operator::well(&output);
     for told in [
         "no other queue while the link has classes",
@@ -116,7 +118,7 @@ fn what_does_not_go_with_classes_is_refused() {
     let shown: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     for queue in shown["queues"].as_array().unwrap() {
         assert_eq!(queue["tree"], serde_json::json!({"classes": 4, "default": "rest"}));
-        assert_eq!(queue["rate"], "2mbit");
+        assert_eq!((&queue["rate"], &queue["params"]["target"]), (&"2mbit".into(), &"3ms".into()));
         assert_eq!(queue["classes"]["borrowed"].as_object().unwrap().len(), 4);
     }
     assert!(

@@ -119,6 +119,10 @@ down-rate = \"7mbit\"'; kill -HUP $run; sleep 0.7; $g ctl $name show
         write 'rate = \"9mbut\"'; mv {at}/log {at}/log.2; kill -HUP $run; sleep 0.7; $g ctl $name show
         test -s {at}/log || exit 12
         write 'rate = \"20mbit\"
+aqm = \"red\"
+param = {{ min_th = \"9p\", max_th = \"8p\" }}'
+        for again in 1 2; do kill -HUP $run; sleep 0.7; $g ctl $name show; done
+        write 'rate = \"20mbit\"
 metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
         end"
     );
@@ -128,7 +132,8 @@ metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
         shown.iter().map(|state| [0, 1].map(|way| state["queues"][way]["rate"].as_str().unwrap()));
     let new = ["20mbit", "20mbit"];
     let set = ["3mbit", "20mbit"];
-    assert_eq!(rates.collect::<Vec<_>>(), [new, set, ["3mbit", "7mbit"], set, new, new]);
+    assert_eq!(rates.collect::<Vec<_>>(), [new, set, ["3mbit", "7mbit"], set, new, new, new, new]);
+    assert!(shown.iter().all(|state| state["queues"][0]["aqm"] == "droptail"));
     assert_eq!(shown[0]["queues"][0]["buffer"], "25000B");
     for words in [
         "SIGHUP: log goes on in ",
@@ -141,6 +146,8 @@ metrics = 0'; kill -HUP $run; sleep 0.7; $g ctl $name show
     ] {
         assert!(errors.contains(words), "{words}: {errors}");
     }
+    let wrong = format!("SIGHUP: with {at}/run.toml: red: max_th = 8p: allowed: min_th or more");
+    assert_eq!(errors.matches(&wrong).count(), 2, "each time: {errors}");
     let lines = |name: &str| -> Vec<Value> {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -225,6 +232,39 @@ fn root_asks_the_gateway_of_a_service() {
     assert!(errors.contains("of another user's: --user"), "{errors}");
     // Nobody but root looks into it, whatever rights it began with.
     assert!(text.contains("owner 0\n"), "{text}");
+}
+
+/// Members of a group that may only look show and save, and change nothing; its user and root change all, and
+/// strangers do not get in.
+#[test]
+fn a_group_may_look_and_change_nothing() {
+    if !interfaces_allowed() {
+        return;
+    }
+    if !is_root() {
+        return skipped("only root of the machine becomes a member of a group");
+    }
+    let script = "export TMPDIR=$(mktemp -d); chmod 755 $TMPDIR; unset XDG_RUNTIME_DIR
+        ip link add other type veth peer name o; ip link add another type veth peer name p
+        for i in other another o p; do ip link set $i up; done
+        cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway; cd $TMPDIR
+        as() { setpriv --reuid 4711 --regid $1 --clear-groups $TMPDIR/gateway ctl --user root look $2; }
+        $g run --group-may show --rate 1mbit --lan other --wan another && exit 10
+        $g run --group 4712 --group-may show --rate 1mbit --lan other --wan another --name look & look=$!
+        for i in $(seq 100); do $g ctl look show >&- 2>&- && break; sleep 0.05; done
+        as 4712 show || exit 11
+        as 4712 save >&- || exit 12
+        as 4712 'set --rate 3mbit' && exit 13
+        as 4712 upgrade && exit 14
+        as 4713 show && exit 15
+        $g ctl look set --rate 2mbit || exit 16
+        kill -INT $look; wait $look; rm -r $TMPDIR; end";
+    let (text, errors) = well(&operated("--quiet", script));
+    let told: Vec<_> = text.lines().map(|line| line.contains("\"rate\":\"1mbit\"")).collect();
+    assert_eq!(told[..2], [true, false], "{text}");
+    let refused = "members of the group may show and save, and change nothing";
+    assert_eq!(errors.matches(refused).count(), 2, "{errors}");
+    assert!(errors.contains("--group <GROUP>"), "{errors}");
 }
 
 /// One that cannot be started leaves what runs under its name alone, and nothing of its own.

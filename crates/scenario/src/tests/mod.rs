@@ -311,6 +311,29 @@ fn a_queue_is_told_only_of_a_rate_that_varies() {
     }
 }
 
+/// A rate that CAKEs share stays, whatever the link has: a queue with one is not told of others, itself or in a class.
+#[test]
+fn a_queue_with_a_rate_of_its_own_is_told_of_none() {
+    let scenario = |queue: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10mbit\"\n\
+             delay = \"1ms\"\nrate_trace = {{ model = \"wifi\" }}\n[[queue]]\nlink = \"a->b\"\naqm = \"cake\"\n\
+             buffer = \"10p\"\n{queue}\n[[traffic]]\nflows = 1\ntransport = \"cbr\"\n\
+             rate = \"1mbit\"\nfrom = [\"a\"]\nto = [\"b\"]\n"
+        );
+        Scenario::from_toml(&text, "s.toml")
+    };
+    let shared = "params = { queues = 4, shared_rate = \"5mbit\" }";
+    let class =
+        format!("[[queue.class]]\nname = \"a\"\nrate = \"9mbit\"\naqm = \"cake\"\n{shared}");
+    for queue in [shared, &class] {
+        scenario(queue).unwrap();
+        let error = scenario(&format!("told_rate = true\n{queue}")).unwrap_err().to_string();
+        assert!(error.contains("shared_rate") && error.contains("none with told_rate"), "{error}");
+    }
+    assert!(scenario("told_rate = true\nparams = { queues = 4 }").is_ok());
+}
+
 /// Parameters that change are of the discipline, are such as may change, and come in the order of their times.
 #[test]
 fn a_queue_says_which_parameters_may_change() {

@@ -276,7 +276,8 @@ fn shared(count: u32, config: &CakeConfig, env: &Env) -> Result<(), ConfigError>
     if config.shared_rate.is_none_or(|rate| (least..=env.rate).contains(&rate)) {
         return Ok(());
     }
-    let allowed = format!("{least}, 1kbit for each queue, … {}, the rate of the link", env.rate);
+    let allowed =
+        format!("{least}, 1kbit for each queue, … {}, the rate of its link or class", env.rate);
     Err(ConfigError { key: "shared_rate", allowed: allowed.into() })
 }
 
@@ -304,6 +305,10 @@ impl<P: Carried> Discipline<P> for Cakes<P> {
                 Kind::Many(Many::new(count, config, env, rng)?)
             }
         }))
+    }
+
+    fn fits(config: &CakeConfig, env: &Env) -> Result<(), ConfigError> {
+        if config.queues > 1 { shared(config.queues, config, env) } else { Ok(()) }
     }
 
     fn retune(&mut self, config: &CakeConfig, env: &Env) -> Result<(), ConfigError> {

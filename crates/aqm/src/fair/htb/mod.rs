@@ -108,6 +108,8 @@ pub fn add_up(counts: &mut [ClassCount], parent: impl Fn(usize) -> Option<usize>
 struct Leaf<Q> {
     class: usize,
     prio: u8,
+    /// What its queue knows of its rate.
+    rate: Rate,
     queue: Q,
 }
 
@@ -160,7 +162,7 @@ impl<Q> Htb<Q> {
             leaf_of[number] = leaves.len() as u32;
             let env = Env { rate: class.ceil.min(env.rate), ..*env };
             let queue = queue(number, &env)?;
-            leaves.push(Leaf { class: number, prio: class.prio, queue });
+            leaves.push(Leaf { class: number, prio: class.prio, rate: env.rate, queue });
         }
         let of = |(rule, class): &(Rule, usize)| match leaf_of.get(*class) {
             Some(&leaf) if leaf != u32::MAX => Ok((rule.clone(), leaf)),
@@ -206,12 +208,25 @@ impl<Q> Htb<Q> {
         for leaf in &mut self.leaves {
             let ceil = classes[leaf.class].ceil;
             if !self.tree.has_ceil(leaf.class, ceil) {
-                leaf.queue.rate_changed(&Env { rate: ceil.min(env.rate), ..*env });
+                leaf.rate = ceil.min(env.rate);
+                leaf.queue.rate_changed(&Env { rate: leaf.rate, ..*env });
             }
         }
         for (number, class) in classes.iter().enumerate() {
             self.tree.change(number, class, env.now);
         }
+    }
+
+    /// Gives the queues of its leaves other parameters: `tune` has them in their order, each with the rate that it
+    /// knows.
+    pub fn tune<P: Copy>(&mut self, mut tune: impl FnMut(usize, Rate, &mut Q))
+    where
+        Q: Qdisc<P>,
+    {
+        for (n, leaf) in self.leaves.iter_mut().enumerate() {
+            tune(n, leaf.rate, &mut leaf.queue);
+        }
+        self.set_timer();
     }
 
     fn set_timer<P: Copy>(&mut self)
@@ -380,8 +395,14 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Htb<Q> {
     }
 
     /// The rates of classes stay.
+    /// Rates of classes stay, and so does what their queues know of them.
     fn rate_changed(&mut self, env: &Env) {
-        self.framing = env.framing;
+        if self.framing != env.framing {
+            self.framing = env.framing;
+            for leaf in &mut self.leaves {
+                leaf.queue.rate_changed(&Env { rate: leaf.rate, ..*env });
+            }
+        }
     }
 
     fn observe(&self, _: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

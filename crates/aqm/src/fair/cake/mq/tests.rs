@@ -202,7 +202,7 @@ fn a_shared_rate_is_not_beyond_the_link_s_nor_next_to_nothing() {
         let built = Cakes::<u32>::new(&settings, &env, &mut Rng::new(1, 0));
         assert_eq!(built.is_ok(), taken, "{rate}");
         if let Err(e) = built {
-            let allowed = "8kbit, 1kbit for each queue, … 10mbit, the rate of the link";
+            let allowed = "8kbit, 1kbit for each queue, … 10mbit, the rate of its link or class";
             assert_eq!((e.key, &*e.allowed), ("shared_rate", allowed));
         }
     }
