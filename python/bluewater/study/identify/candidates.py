@@ -144,10 +144,12 @@ def starts(family: Family, room: Room) -> list[Point]:
     most = max(2.0, room.packets)
     point: Point = {name: axis[0] for name, axis in family.axes.items()}
     point |= {name: each[0] for name, each in family.choices.items()}
-    buffers = (10240.0, 127.0) if family.fair else (max(1000.0, most), most)
-    if family.fair and not family.axes:
-        buffers += (60.0, 300.0, 800.0)
-    points = [point | {"buffer": each} for each in buffers[not family.early :]]
+    if family.fair:
+        buffers = [10240.0, 127.0] if family.axes else [127.0, 60.0, 300.0, 800.0]
+    else:
+        buffers = [max(1000.0, most), most] if family.early else [most]
+    points = [point | {"buffer": each} for each in buffers]
+    others: list[Point] = []
     if "interval" in family.axes:
         others = [{"target": each / 20, "interval": each} for each in _TRIPS]
     elif "rtt" in family.axes:
@@ -170,8 +172,6 @@ def starts(family: Family, room: Room) -> list[Point]:
         values = product(*(each[:2] for each in family.choices.values()))
         chosen = [dict(zip(family.choices, each, strict=True)) for each in values]
         return [each | other for each in points for other in chosen]
-    else:
-        others = []
     return points + [points[0] | other for other in others]
 
 

@@ -151,8 +151,8 @@ def behind(recording: Recording, rate: float) -> float:
 
 
 _FASTER, _SLOWER = 20.0, 1.25
-"""A link behind a token bucket is faster than it by this, unless packets tell how much. They tell no
-less than the second factor."""
+"""A link behind a token bucket is so many times as fast, unless packets tell. They tell no less
+than the second factor."""
 _FULL = 0.9
 """Packets of so much of the longest one's length are full."""
 

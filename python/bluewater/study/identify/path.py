@@ -47,7 +47,7 @@ class Queue:
         buffer: As in scenario files.
         params: Its parameters.
         rate: Of the bottleneck, bit/s.
-        burst: Bytes that a shaper lets pass at once; 0 if packets take their time on the link itself.
+        burst: Bytes that a shaper lets pass at once; 0 if there is none.
         line: Rate of the link behind a shaper, bit/s.
     """
 
