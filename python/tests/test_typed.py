@@ -203,7 +203,7 @@ def test_without_a_framing_commands_are_there_for_lines_with_cells(
         overfilled, _ = on_the_line(link, name, way, "pppoe-llcsnap")
         assert overfilled > 0.1
         if (name, link.ways[way]) == ("fq-codel", "800kbit"):
-            told = re.search(r"wait ([\d.]+) s \(99th percentile\) in the modem", HOWTO.read_text())
+            told = re.search(r"in the modem: ([\d.]+) s \(99th percentile\)", HOWTO.read_text())
             assert told
             assert overfilled == pytest.approx(float(told[1]), rel=0.02)
         _, most = on_the_line(link, name, way, "ethernet")
