@@ -394,7 +394,6 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Htb<Q> {
         self.set_timer();
     }
 
-    /// The rates of classes stay.
     /// Rates of classes stay, and so does what their queues know of them.
     fn rate_changed(&mut self, env: &Env) {
         if self.framing != env.framing {
