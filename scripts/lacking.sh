@@ -19,6 +19,7 @@ have pasta || packages+=(passt)  # the way out without root
 # Readers of the captures that the gateway writes.
 have tcpdump || packages+=(tcpdump)
 have tshark || packages+=(tshark)
+have lintian || packages+=(lintian) # of the gateway's Debian package
 # The gateway's live page, the playground, the report on a phone.
 have chromium || have chromium-browser || have chrome || packages+=(chromium)
 
