@@ -97,9 +97,9 @@ pub struct Tcp {
     /// If the window is one packet, an ECN echo makes the sender wait for its retransmission timer.
     #[serde(default)]
     pub ecn_timeout: bool,
-    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. For a controller of
-    /// your own it is the least window at any time. With `rack`, and with `prague` that is not paced,
-    /// it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead, unless this is more than 1.
+    /// The least window that an ECN echo leaves, 1 … 1000 packets; Linux has 2. With `rack`, and with
+    /// `prague` that is not paced, it is 2 anyway. An echo leaves a paced `prague` 100 kbit/s instead,
+    /// unless this is more than 1. For a controller of your own it is the least window at any time.
     /// Leave it at 1 with `ecn_timeout`. Leave it at 1 also with `bbr` and `bbr1`, whose window is
     /// never below 4.
     #[serde(default = "one")]
