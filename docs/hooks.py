@@ -216,9 +216,10 @@ def _results(_: str) -> str:
     some = stand + another + hindsight + fitted
     return table(["paper", *papers], rows) + (
         f"\n**{stand} of {claims} claims ({100 * stand / claims:.0f} %) hold *as they stand*:** "
-        f"in the standard reading, and not fitted. {another} hold in another reading, which a source supports. "
-        f"{hindsight + fitted} hold but are fitted, so they are no evidence. {hindsight} of these "
-        f"hold *only in hindsight*: only in readings that we chose with the results in view. "
+        f"in the standard reading, and not fitted. {another} hold in another reading, which a "
+        f"source supports. {hindsight + fitted} hold but are fitted, so they are no evidence. "
+        f"{hindsight} of these hold *only in hindsight*: only in readings that we chose with the "
+        "results in view. "
         f"{left} claims are *open*: they fail or hold in part, without a proof. {contradicted} are "
         f"*contradicted*: a proof shows that they are false. Each claim counts once.\n\n"
         f"Fitted or not, {every} claims hold in the standard reading, and {some} "
