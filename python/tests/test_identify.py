@@ -169,6 +169,22 @@ def test_sfq_is_found_without_its_preset(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
+def test_sfq_is_found_by_the_flows_that_share_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With this seed the hash of most candidates keeps apart what it brings together."""
+    only(monkeypatch, "sfq", "drr")
+    found = infer.identify(virtual.probed(scenario("sfq", "80p").with_({"seed": 6})))
+    assert "sfq" in found.families
+
+
+@pytest.mark.slow
+def test_codel_is_found_with_a_target_far_from_its_default(short: None) -> None:
+    found = infer.identify(
+        recorded("codel", "1000p", 'preset = "linux", target = "29ms", interval = "60ms"')
+    )
+    assert found.families == ("codel",)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["losses", "marks"])
 def test_what_happens_elsewhere_is_told_and_hides_no_queue(what: str, short: None) -> None:
     made = recorded("droptail", "80p")
