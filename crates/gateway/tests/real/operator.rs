@@ -8,7 +8,8 @@ use super::*;
 
 /// Runs `script` (bash) beside a gateway between `lan` and `wan`, whose other ends are `x` and `y`,
 /// once it answers. `$g` is the program, `$run` the gateway's process, `$name` what it is called. Its
-/// exit code is the script's unless that goes well.
+/// exit code is the script's unless that goes well. `more` adds `other` and `another` for a second gateway;
+/// `elsewhere MODE` goes to a new folder that others may enter, with a copy of the program.
 pub(super) fn operated(options: &str, script: &str) -> Output {
     let name = scratch("operated");
     let name = name.file_name().unwrap().to_str().unwrap().replace('.', "-");
@@ -22,6 +23,14 @@ pub(super) fn operated(options: &str, script: &str) -> Output {
          answers() {{ while kill -0 $run 2>&-; do $g ctl $name show >&- 2>&- && break; sleep 0.05; done; }}
          answers
          end() {{ kill -INT $run; wait $run; }}
+         more() {{
+             ip link add other type veth peer name o; ip link add another type veth peer name p
+             for i in other another o p; do ip link set $i up; done
+         }}
+         elsewhere() {{
+             export TMPDIR=$(mktemp -d); chmod $1 $TMPDIR; unset XDG_RUNTIME_DIR
+             cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway; cd $TMPDIR
+         }}
          {script}"
     );
     // Root of the machine has rights to give up.
@@ -211,14 +220,10 @@ fn root_asks_the_gateway_of_a_service() {
     if !is_root() {
         return skipped("only root of the machine becomes another user");
     }
-    let script = "export TMPDIR=$(mktemp -d); chmod 1777 $TMPDIR; unset XDG_RUNTIME_DIR
-        ip link add other type veth peer name o; ip link add another type veth peer name p
-        for i in other another o p; do ip link set $i up; done
-        cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway
+    let script = "more; elsewhere 1777
         as() { echo setpriv --reuid $1 --regid $1 --clear-groups \
             --inh-caps=-all,+net_raw,+net_admin --ambient-caps=-all,+net_raw,+net_admin \
             --bounding-set=-all,+net_raw,+net_admin $TMPDIR/gateway; }
-        cd $TMPDIR
         $(as 4711) run --rate 1mbit --lan other --wan another --plane packet --name svc & service=$!
         for i in $(seq 100); do $g ctl --user 4711 svc show >&- 2>&- && break; sleep 0.05; done
         $g ctl --user 4711 svc set --rate 3mbit || exit 11
@@ -244,10 +249,7 @@ fn a_group_may_look_and_change_nothing() {
     if !is_root() {
         return skipped("only root of the machine becomes a member of a group");
     }
-    let script = "export TMPDIR=$(mktemp -d); chmod 755 $TMPDIR; unset XDG_RUNTIME_DIR
-        ip link add other type veth peer name o; ip link add another type veth peer name p
-        for i in other another o p; do ip link set $i up; done
-        cp $g $TMPDIR/gateway; chmod 755 $TMPDIR/gateway; cd $TMPDIR
+    let script = "more; elsewhere 755
         as() { setpriv --reuid 4711 --regid $1 --clear-groups $TMPDIR/gateway ctl --user root look $2; }
         $g run --group-may show --rate 1mbit --lan other --wan another && exit 10
         $g run --group 4712 --group-may show --rate 1mbit --lan other --wan another --name look & look=$!
@@ -285,10 +287,7 @@ fn a_name_is_not_taken_from_who_has_it() {
             test -e $XDG_RUNTIME_DIR/bluewater/new.sock && exit 13
         done
         kill $two; wait $two; rm -r $XDG_RUNTIME_DIR; end";
-    let script = format!(
-        "ip link add other type veth peer name o; ip link add another type veth peer name p
-         for i in other another o p; do ip link set $i up; done; {script}"
-    );
+    let script = format!("more; {script}");
     well(&operated("--quiet", &script));
 }
 
@@ -697,10 +696,7 @@ fn sockets_are_removed() {
              done
              ls $XDG_RUNTIME_DIR/bluewater; rm -r $XDG_RUNTIME_DIR; end"
         );
-        let script = format!(
-            "ip link add other type veth peer name o; ip link add another type veth peer name p
-             for i in other another o p; do ip link set $i up; done; {script}"
-        );
+        let script = format!("more; {script}");
         let (text, _) = well(&operated("--quiet", &script));
         assert_eq!(text, "two.sock\n", "SIG{signal}: there while it runs, and not behind it");
     }
