@@ -248,8 +248,11 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
     kernel = besides[0] if besides and Path(besides[0]).is_file() else ""
     families = list(FOREIGN if foreign else KERNEL if kernel else (f.name for f in FAMILIES))
     draw.shuffle(families)
-    families = [each for each in families if each in besides] or families
-    besides = [each for each in besides if each in BESIDE] or [""]
+    names = besides[foreign or bool(kernel) :]
+    if unknown := set(names) - {*families, *BESIDE}:
+        sys.exit(f"error: {', '.join(sorted(unknown))}: allowed: {', '.join([*families, *BESIDE])}")
+    families = [each for each in families if each in names] or families
+    besides = [each for each in names if each in BESIDE] or [""]
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:
         rows = csv.writer(out, lineterminator="\n")

@@ -506,8 +506,7 @@ fn a_rate_that_is_told_is_as_good_as_one_that_was_known() {
     });
 }
 
-/// Whoever changes the rate of a link asks whether the queue has values for it: what there is at another rate is
-/// refused for the same reason as if it were built anew.
+/// Whoever changes the rate of a link asks `fits`. It refuses a rate for the reason for which `build` refuses it.
 #[test]
 fn a_rate_that_does_not_fit_is_one_for_which_there_is_no_queue() {
     let more = [
