@@ -20,7 +20,7 @@ use crate::filter::red_pd::{self, RedPd};
 use crate::filter::{Filter, Prefilter};
 use crate::own::{Advice, Own};
 use crate::packet::{Carried, Meta};
-use crate::param::{ConfigError, ParamError, Params, idle};
+use crate::param::{ConfigError, Param, ParamError, Params, idle};
 use crate::policy::*;
 use crate::qdisc::{Aggregate, Counters, Discipline, Outlet, Qdisc};
 use crate::rng::Rng;
@@ -49,7 +49,8 @@ pub const SHAPER: About = About { parameters: <ShaperConfig as Params>::table, .
 pub fn canonical_shaper(
     settings: &[(&str, &str)],
 ) -> Result<Vec<(&'static str, String)>, BuildError> {
-    configure_filter::<ShaperConfig>(settings).map(|config| texts(&config))
+    let config: ShaperConfig = configure(&[], settings)?;
+    Ok(texts(&ShaperConfig::table(), &config))
 }
 
 /// Why a queue cannot be built.
@@ -66,8 +67,23 @@ pub enum BuildError {
 }
 
 /// Reads `(name, text)` pairs over the defaults, or over one of the `presets` that they name.
-fn configure<C: Params>(presets: &[Preset], settings: &[(&str, &str)]) -> Result<C, BuildError> {
+pub(crate) fn configure<C: Params + Default>(
+    presets: &[Preset],
+    settings: &[(&str, &str)],
+) -> Result<C, BuildError> {
     let mut config = C::default();
+    read(&mut config, &C::default(), &C::table(), presets, settings)?;
+    Ok(config)
+}
+
+/// Without the configuration's type, so that it is compiled once for all.
+fn read(
+    config: &mut dyn Params,
+    defaults: &dyn Params,
+    table: &[Param],
+    presets: &[Preset],
+    settings: &[(&str, &str)],
+) -> Result<(), BuildError> {
     for &(_, wanted) in settings.iter().filter(|(name, _)| *name == PRESET) {
         let Some((_, preset)) = presets.iter().find(|(name, _)| *name == wanted) else {
             let names: Vec<_> = presets.iter().map(|(name, _)| *name).collect();
@@ -75,28 +91,23 @@ fn configure<C: Params>(presets: &[Preset], settings: &[(&str, &str)]) -> Result
             let error = ParamError { allowed, hint: String::new() };
             return Err(BuildError::Parameter(PRESET.into(), error));
         };
-        set_all(&mut config, preset)?;
+        set_all(config, preset)?;
     }
     let own: Vec<_> = settings.iter().filter(|(name, _)| *name != PRESET).copied().collect();
-    set_all(&mut config, &own)?;
-    without_idle(config, &own)
-}
-
-/// The configuration, if none of the parameters that were set is without effect. Those that a preset
-/// set, and others beside it took the effect from, are as if nobody had.
-fn without_idle<C: Params>(mut config: C, set: &[(&str, &str)]) -> Result<C, BuildError> {
-    let defaults = C::default();
-    for param in C::table() {
-        let Some(error) = idle(&param, &config) else { continue };
-        if set.iter().any(|(name, _)| *name == param.name) {
+    set_all(config, &own)?;
+    // None of the parameters that were set is without effect. Those that a preset set, and others
+    // beside it took the effect from, are as if nobody had.
+    for param in table {
+        let Some(error) = idle(param, config, defaults) else { continue };
+        if own.iter().any(|(name, _)| *name == param.name) {
             return Err(BuildError::Parameter(param.name.into(), error));
         }
-        set_all(&mut config, &[(param.name, &defaults.get(param.name).unwrap_or_default())])?;
+        set_all(config, &[(param.name, &defaults.get(param.name).unwrap_or_default())])?;
     }
-    Ok(config)
+    Ok(())
 }
 
-fn set_all<C: Params>(config: &mut C, settings: &[(&str, &str)]) -> Result<(), BuildError> {
+fn set_all(config: &mut dyn Params, settings: &[(&str, &str)]) -> Result<(), BuildError> {
     settings.iter().try_for_each(|&(name, text)| {
         config.set(name, text).map_err(|e| match e {
             None => BuildError::UnknownParameter(name.into()),
@@ -105,17 +116,9 @@ fn set_all<C: Params>(config: &mut C, settings: &[(&str, &str)]) -> Result<(), B
     })
 }
 
-/// All parameters as canonical text.
-fn texts<C: Params>(config: &C) -> Vec<(&'static str, String)> {
-    let table = C::table();
+/// All parameters of the `table` as canonical text.
+fn texts(table: &[Param], config: &dyn Params) -> Vec<(&'static str, String)> {
     table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
-}
-
-/// The parameters of a filter or a shaper; they have no presets.
-fn configure_filter<C: Params>(settings: &[(&str, &str)]) -> Result<C, BuildError> {
-    let mut config = C::default();
-    set_all(&mut config, settings)?;
-    without_idle(config, settings)
 }
 
 /// `queue` behind a filter with these `settings`.
@@ -125,7 +128,7 @@ fn behind<F: Filter, Q>(
     env: &Env,
     rng: &mut Rng,
 ) -> Result<Box<Prefilter<F, Q>>, BuildError> {
-    let config = configure_filter(settings)?;
+    let config = configure(&[], settings)?;
     Prefilter::before(queue, &config, env, rng).map(Box::new).map_err(BuildError::Config)
 }
 
@@ -141,7 +144,7 @@ impl<P: Carried> AnyQdisc<P> {
     /// # Errors
     /// See [`BuildError`].
     pub fn shaped(self, settings: &[(&str, &str)], env: &Env) -> Result<Self, BuildError> {
-        let config = configure_filter(settings)?;
+        let config = configure(&[], settings)?;
         let shaped = Shaped::around(self, &config, env).map_err(BuildError::Config)?;
         Ok(Self::Shaped(Box::new(shaped)))
     }
@@ -392,7 +395,8 @@ macro_rules! any_qdisc {
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
             $(if name == $about.name {
                 type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
-                return configure::<Config>($about.presets, settings).map(|config| texts(&config));
+                return configure::<Config>($about.presets, settings)
+                    .map(|config| texts(&Config::table(), &config));
             })*
             Err(BuildError::UnknownAqm)
         }
@@ -422,7 +426,8 @@ macro_rules! any_qdisc {
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
             $(if name == $about_filter.name {
                 type Config = <$filter as Filter>::Config;
-                return configure_filter::<Config>(settings).map(|config| texts(&config));
+                return configure::<Config>(&[], settings)
+                    .map(|config| texts(&Config::table(), &config));
             })*
             Err(BuildError::UnknownAqm)
         }

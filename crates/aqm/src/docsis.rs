@@ -27,7 +27,7 @@ use crate::bucket::Bucket;
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::ConfigError;
-use crate::qdisc::{Aggregate, Counters, Outlet, Qdisc, Tap};
+use crate::qdisc::{Aggregate, Counters, Outlet, Qdisc, Through};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
 
@@ -187,8 +187,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Docsis<Q, P> {
             let map = self.upstream.map.as_nanos();
             self.next = Instant::from_nanos((cx.now.as_nanos() / map + 1) * map);
         }
-        let tap = &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} };
-        self.queue.enqueue(meta, packet, cx, tap);
+        self.queue.enqueue(meta, packet, cx, &mut Through::counted(out, &mut self.counters));
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
@@ -199,8 +198,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Docsis<Q, P> {
             return None;
         }
         if self.held.is_none() {
-            let tap = &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} };
-            self.held = self.queue.dequeue(cx, tap);
+            self.held = self.queue.dequeue(cx, &mut Through::counted(out, &mut self.counters));
             self.rest = self.held.map_or(0, |(meta, _)| u64::from(meta.len) + OVERHEAD);
         }
         if self.held.is_none() {
@@ -248,8 +246,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Docsis<Q, P> {
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        let tap = &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} };
-        self.queue.on_timer(cx, tap);
+        self.queue.on_timer(cx, &mut Through::counted(out, &mut self.counters));
     }
 
     fn observe(&self, now: Instant, sink: &mut dyn FnMut(&'static str, f64)) {

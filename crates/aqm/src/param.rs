@@ -45,7 +45,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    fn holds(&self, config: &impl Params) -> bool {
+    fn holds(&self, config: &dyn Params) -> bool {
         // An algorithm that shares parameters may lack the other.
         config.get(self.name).is_none_or(|text| self.texts.contains(&&*text) == self.one_of)
     }
@@ -113,9 +113,11 @@ pub struct ConfigError {
 }
 
 /// An algorithm's parameters.
-pub trait Params: Default + Clone {
+pub trait Params {
     /// All parameters, in order.
-    fn table() -> Vec<Param>;
+    fn table() -> Vec<Param>
+    where
+        Self: Sized;
 
     /// Sets one parameter from its text.
     ///
@@ -129,8 +131,12 @@ pub trait Params: Default + Clone {
 
 /// What is wrong with a parameter that has another value than its default while the others take all
 /// effect from it.
-pub fn idle<C: Params>(param: &Param, config: &C) -> Option<ParamError> {
-    let default = C::default().get(param.name);
+pub(crate) fn idle(
+    param: &Param,
+    config: &dyn Params,
+    defaults: &dyn Params,
+) -> Option<ParamError> {
+    let default = defaults.get(param.name);
     let missing = param.with.iter().find(|any| !any.iter().any(|other| other.holds(config)))?;
     if config.get(param.name) == default {
         return None;
@@ -151,9 +157,9 @@ pub fn idle<C: Params>(param: &Param, config: &C) -> Option<ParamError> {
 
 /// The parameters of both. One that both have is one parameter: it is set in both, and the first
 /// documents it.
-impl<A: Params, B: Params> Params for (A, B) {
+impl<A: Params, B: Params + Default> Params for (A, B) {
     fn table() -> Vec<Param> {
-        include(A::table(), &B::default(), None, None)
+        include(A::table(), B::table(), &B::default(), None, None)
     }
 
     fn set(&mut self, name: &str, text: &str) -> Result<(), Option<ParamError>> {
@@ -310,13 +316,14 @@ pub fn allowed<T: Value, U: Value>(bounds: Option<&core::ops::RangeInclusive<U>>
 /// A table with the parameters of an included configuration behind its own, which hide those of the
 /// same name; a default that is another than the included one's is `by` another source. Used by [`params!`](crate::param::params).
 #[doc(hidden)]
-pub fn include<C: Params>(
+pub fn include(
     mut own: Vec<Param>,
-    defaults: &C,
+    included: Vec<Param>,
+    defaults: &dyn Params,
     by: Option<&'static str>,
     with: Option<&'static [Condition]>,
 ) -> Vec<Param> {
-    for mut inner in C::table() {
+    for mut inner in included {
         if own.iter().all(|p| p.name != inner.name) {
             inner.with.extend(with);
             let default = defaults.get(inner.name).unwrap_or_default();
@@ -426,8 +433,9 @@ macro_rules! params {
                         texts: &[$inner_text],
                         one_of: true,
                     }] as &[_]))?);
-                    let table = $crate::param::include::<$inner_type>(
+                    let table = $crate::param::include(
                         table,
+                        <$inner_type as $crate::param::Params>::table(),
                         &$inner_default,
                         $crate::params!(@or None $(, Some($by))?),
                         with,

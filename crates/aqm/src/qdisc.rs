@@ -107,25 +107,49 @@ pub trait Outlet<P> {
     fn drawn(&mut self, _rng: &Rng) {}
 }
 
-/// Passes on what a queue reports, counts it, and lets who stands around the queue hear of each packet. It is
-/// one type for all that do so: each would have all disciplines compiled again, and a queue may have one of its
-/// own kind inside. Drops and marks are rare enough.
-pub(crate) struct Tap<'a, P> {
-    pub(crate) counters: &'a mut Counters,
-    pub(crate) out: &'a mut dyn Outlet<P>,
-    pub(crate) heard: &'a mut dyn FnMut(&Meta),
+/// An outlet behind `dyn`, for whoever wraps a queue or takes a rare path: each type of outlet has all disciplines
+/// compiled again, and what wraps a queue can itself be one of the queues that it may wrap. Drops and marks are
+/// rare enough.
+pub(crate) struct Through<'a, P> {
+    out: &'a mut dyn Outlet<P>,
+    /// They count what is passed on.
+    counters: Option<&'a mut Counters>,
+    /// Hears of each packet.
+    heard: Option<&'a mut dyn FnMut(&Meta)>,
 }
 
-impl<P> Outlet<P> for Tap<'_, P> {
+impl<'a, P> Through<'a, P> {
+    pub(crate) fn to(out: &'a mut dyn Outlet<P>) -> Self {
+        Self { out, counters: None, heard: None }
+    }
+
+    pub(crate) fn counted(out: &'a mut dyn Outlet<P>, counters: &'a mut Counters) -> Self {
+        Self { counters: Some(counters), ..Self::to(out) }
+    }
+
+    pub(crate) fn heard_by(self, heard: &'a mut dyn FnMut(&Meta)) -> Self {
+        Self { heard: Some(heard), ..self }
+    }
+}
+
+impl<P> Outlet<P> for Through<'_, P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        (self.heard)(meta);
-        self.counters.dropped[cause as usize].count(meta.len);
+        if let Some(heard) = &mut self.heard {
+            heard(meta);
+        }
+        if let Some(counters) = &mut self.counters {
+            counters.dropped[cause as usize].count(meta.len);
+        }
         self.out.dropped(meta, packet, cause, now);
     }
 
     fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        (self.heard)(meta);
-        self.counters.marked[cause as usize].count(meta.len);
+        if let Some(heard) = &mut self.heard {
+            heard(meta);
+        }
+        if let Some(counters) = &mut self.counters {
+            counters.marked[cause as usize].count(meta.len);
+        }
         self.out.marked(meta, packet, cause, now);
     }
 
@@ -214,7 +238,7 @@ pub struct Aggregate {
 /// A queue discipline that can be made from parameters, as the catalogue does.
 pub trait Discipline<P: Copy>: Qdisc<P> + Sized {
     /// Parameters, with their defaults and documentation.
-    type Config: Params;
+    type Config: Params + Default + Clone;
 
     /// An empty queue at rest at `env.now`.
     ///

@@ -26,7 +26,7 @@ use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::framing::Framing;
 use crate::packet::Meta;
 use crate::param::{ConfigError, params};
-use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
+use crate::qdisc::{Counters, Outlet, Qdisc, Through};
 use crate::time::Instant;
 use crate::units::{Rate, Size};
 
@@ -133,19 +133,12 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
         if self.buckets().any(|bucket| !bucket.may_hold(len)) {
             return self.counters.drop(&meta, packet, Cause::Policed, cx, out);
         }
-        self.queue.enqueue(
-            meta,
-            packet,
-            cx,
-            &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} },
-        );
+        self.queue.enqueue(meta, packet, cx, &mut Through::counted(out, &mut self.counters));
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         if self.held.is_none() {
-            self.held = self
-                .queue
-                .dequeue(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
+            self.held = self.queue.dequeue(cx, &mut Through::counted(out, &mut self.counters));
         }
         let (meta, _) = self.held?;
         let len = self.framing.on_wire(meta.len);
@@ -186,7 +179,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Shaped<Q, P> {
     }
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        self.queue.on_timer(cx, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
+        self.queue.on_timer(cx, &mut Through::counted(out, &mut self.counters));
     }
 
     /// The shaper's rate stays, and so does what its queue knows of the link's.

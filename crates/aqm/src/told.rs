@@ -6,10 +6,9 @@
 
 use alloc::sync::Arc;
 
-use crate::context::{Backlog, Cause, Cx, Env, State};
+use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
-use crate::rng::Rng;
+use crate::qdisc::{Counters, Outlet, Qdisc, Through, answers_as_behind};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -87,33 +86,15 @@ impl<Q> Told<Q> {
     }
 }
 
-/// An outlet behind `dyn`: what wraps a queue can itself be one of the queues that it may wrap, and costs the
-/// others nothing.
-pub(crate) struct Through<'a, P>(pub(crate) &'a mut dyn Outlet<P>);
-
-impl<P> Outlet<P> for Through<'_, P> {
-    fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
-        self.0.dropped(meta, packet, cause, now);
-    }
-
-    fn marked(&mut self, meta: &Meta, packet: &P, cause: Cause, now: Instant) {
-        self.0.marked(meta, packet, cause, now);
-    }
-
-    fn drawn(&mut self, rng: &Rng) {
-        self.0.drawn(rng);
-    }
-}
-
 impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
     #[inline(never)]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        self.queue.enqueue(meta, packet, cx, &mut Through(out));
+        self.queue.enqueue(meta, packet, cx, &mut Through::to(out));
     }
 
     #[inline(never)]
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-        self.queue.dequeue(cx, &mut Through(out))
+        self.queue.dequeue(cx, &mut Through::to(out))
     }
 
     answers_as_behind!();
@@ -135,7 +116,7 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
             self.advance();
         }
         if self.queue.poll_at().is_some_and(|at| at <= cx.now) {
-            self.queue.on_timer(cx, &mut Through(out));
+            self.queue.on_timer(cx, &mut Through::to(out));
         }
     }
 
@@ -148,8 +129,10 @@ impl<P: Copy, Q: Qdisc<P>> Qdisc<P> for Told<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AnyQdisc;
+    use crate::policy::drop_tail::DropTail;
     use crate::policy::lab::env;
+    use crate::rng::Rng;
+    use crate::{Discipline, Fifo};
 
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -159,7 +142,7 @@ mod tests {
     fn each_rate_is_told_at_its_time_and_again_in_each_round() {
         let mut rng = Rng::new(1, 0);
         let env = env(100);
-        let queue = AnyQdisc::<()>::build("csfq", &[], &env, &mut rng).unwrap();
+        let queue = Fifo::<DropTail, ()>::new(&Default::default(), &env, &mut rng).unwrap();
         let steps = [(Duration::ZERO, Rate::new(1_000)), (ms(2), None), (ms(5), Rate::new(2_000))];
         let mut told = Told::new(queue, &env, Rates { steps: steps.into(), period: Some(ms(10)) });
         let mut seen = std::vec::Vec::new();
@@ -178,7 +161,7 @@ mod tests {
     fn what_does_not_repeat_ends() {
         let mut rng = Rng::new(1, 0);
         let env = env(100);
-        let queue = AnyQdisc::<()>::build("droptail", &[], &env, &mut rng).unwrap();
+        let queue = Fifo::<DropTail, ()>::new(&Default::default(), &env, &mut rng).unwrap();
         let steps = [(Duration::ZERO, Rate::new(1_000))].into();
         let mut told = Told::new(queue, &env, Rates { steps, period: None });
         told.on_timer(&mut Cx { now: Instant::ZERO, rng: &mut rng }, &mut ());

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::Meta;
+use crate::qdisc::Through;
 use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
 use crate::time::Instant;
-use crate::told::Through;
 use crate::units::Rate;
 
 /// Parameters of an algorithm, as pairs of name and text; the others have their defaults.
@@ -107,13 +107,13 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
     #[inline(never)]
     fn enqueue(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.catch_up(cx.now);
-        self.queue.enqueue(meta, packet, cx, &mut Through(out));
+        self.queue.enqueue(meta, packet, cx, &mut Through::to(out));
     }
 
     #[inline(never)]
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         self.catch_up(cx.now);
-        self.queue.dequeue(cx, &mut Through(out))
+        self.queue.dequeue(cx, &mut Through::to(out))
     }
 
     answers_as_behind!();
@@ -126,7 +126,7 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
     fn on_timer(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
         self.catch_up(cx.now);
         if self.queue.poll_at().is_some_and(|at| at <= cx.now) {
-            self.queue.on_timer(cx, &mut Through(out));
+            self.queue.on_timer(cx, &mut Through::to(out));
         }
     }
 
@@ -143,9 +143,12 @@ impl<P: Copy, Q: Qdisc<P> + Tunable> Qdisc<P> for Tuned<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::any::{AnyQdisc, BuildError};
+    use crate::Fifo;
+    use crate::any::{BuildError, configure};
     use crate::packet::Ecn;
     use crate::policy::lab::env;
+    use crate::policy::{Policy, ared, ared_feng, bernoulli, blue, pi, pie, red};
+    use crate::qdisc::Discipline;
     use crate::rng::Rng;
     use crate::time::Duration;
     use std::vec;
@@ -158,21 +161,32 @@ mod tests {
         vec![(name.into(), value.into())]
     }
 
-    fn tuned(
-        name: &str,
+    /// As a queue of any type does it, without all of them compiled for these tests.
+    impl<A: Policy> Tunable for Fifo<A, ()> {
+        type Error = BuildError;
+
+        fn retune(
+            &mut self,
+            _: &str,
+            settings: &[(&str, &str)],
+            env: &Env,
+        ) -> Result<(), BuildError> {
+            let config = configure(&[], settings)?;
+            Discipline::retune(self, &config, env).map_err(BuildError::Config)
+        }
+    }
+
+    fn tuned<A: Policy + Clone>(
         settings: &[(&str, &str)],
         changes: Vec<(Instant, Settings)>,
-    ) -> Result<AnyQdisc<()>, (usize, BuildError)> {
-        let mut rng = Rng::new(1, 0);
-        AnyQdisc::build(name, settings, &env(100), &mut rng).unwrap().tuned(
-            name,
-            &env(100),
-            changes,
-        )
+    ) -> Result<Tuned<Fifo<A, ()>>, (usize, BuildError)> {
+        let config = configure(&[], settings).unwrap();
+        let queue = Fifo::new(&config, &env(100), &mut Rng::new(1, 0)).unwrap();
+        Tuned::new(queue, "", &env(100), changes)
     }
 
     /// Whether the queue, which is emptied, takes a packet of each millisecond.
-    fn takes(queue: &mut AnyQdisc<()>, times: core::ops::Range<u64>) -> Vec<bool> {
+    fn takes(queue: &mut impl Qdisc<()>, times: core::ops::Range<u64>) -> Vec<bool> {
         let mut rng = Rng::new(1, 0);
         let one = |ms| {
             let cx = &mut Cx { now: at(ms), rng: &mut rng };
@@ -184,7 +198,7 @@ mod tests {
     }
 
     /// BLUE's p_m behind each question of an idle link, one a millisecond.
-    fn idle(queue: &mut AnyQdisc<()>, times: core::ops::Range<u64>) -> Vec<f64> {
+    fn idle(queue: &mut impl Qdisc<()>, times: core::ops::Range<u64>) -> Vec<f64> {
         let mut seen = Vec::new();
         for ms in times {
             let mut rng = Rng::new(1, 0);
@@ -197,7 +211,7 @@ mod tests {
     #[test]
     fn a_change_comes_before_what_happens_at_its_instant() {
         let changes = vec![(at(2), set("p", "1")), (at(4), set("p", "0"))];
-        let mut queue = tuned("bernoulli", &[("p", "0")], changes).unwrap();
+        let mut queue = tuned::<bernoulli::Bernoulli>(&[("p", "0")], changes).unwrap();
         assert_eq!(takes(&mut queue, 0..6), [true, true, false, false, true, true]);
     }
 
@@ -210,18 +224,18 @@ mod tests {
             ("decrement".into(), "0.125".into()),
             ("initial".into(), "0.5".into()),
         ];
-        let mut queue = tuned("blue", &fast, vec![(at(5), changed)]).unwrap();
+        let mut queue = tuned::<blue::Blue>(&fast, vec![(at(5), changed)]).unwrap();
         assert_eq!(idle(&mut queue, 0..8), [0.5, 0.5, 0.5, 0.5, 0.5, 0.375, 0.25, 0.125]);
     }
 
     #[test]
     fn a_change_that_cannot_be_is_named() {
-        let error = |name, changes| tuned(name, &[], changes).err().unwrap();
+        let error = |changes| tuned::<red::Red>(&[], changes).err().unwrap();
         let fits = (at(1), set("max_th", "50p"));
-        let (n, e) = error("red", vec![fits.clone(), (at(2), set("max_th", "0.1p"))]);
+        let (n, e) = error(vec![fits.clone(), (at(2), set("max_th", "0.1p"))]);
         assert_eq!(n, 1);
         assert!(matches!(e, BuildError::Parameter(name, _) if name == "max_th"));
-        let (n, e) = error("red", vec![fits, (at(2), set("min_th", "90p"))]);
+        let (n, e) = error(vec![fits, (at(2), set("min_th", "90p"))]);
         assert_eq!((n, matches!(e, BuildError::Config(_))), (1, true));
     }
 
@@ -229,13 +243,12 @@ mod tests {
     #[test]
     fn a_change_that_does_not_fit_the_rate_waits_for_one_that_it_fits() {
         let change = vec![("q_ref".into(), "5p".into()), ("flows".into(), "1000".into())];
-        let mut queue = tuned("pi", &[], vec![(at(3), change)]).unwrap();
-        let tuned = queue.tuned_mut().unwrap();
+        let mut tuned = tuned::<pi::Pi>(&[], vec![(at(3), change)]).unwrap();
         let slow = Env { rate: Rate::new(10_000).unwrap(), ..env(100) };
-        Qdisc::<()>::rate_changed(tuned, &Env { now: at(2), ..slow });
+        tuned.rate_changed(&Env { now: at(2), ..slow });
         tuned.catch_up(at(3));
         assert!(tuned.waiting.is_some());
-        Qdisc::<()>::rate_changed(tuned, &Env { now: at(4), ..env(100) });
+        tuned.rate_changed(&Env { now: at(4), ..env(100) });
         assert!(tuned.waiting.is_none() && tuned.changes.is_empty());
     }
 
@@ -246,30 +259,33 @@ mod tests {
         let mut short: Settings = Vec::new();
         short.extend(long.iter().map(|(name, value)| (String::from(*name), String::from(*value))));
         short[0].1 = "1ms".into();
-        let mut queue = tuned("blue", &long, vec![(at(5), short)]).unwrap();
+        let mut queue = tuned::<blue::Blue>(&long, vec![(at(5), short)]).unwrap();
         assert_eq!(
             idle(&mut queue, 0..9),
             [0.375, 0.375, 0.375, 0.375, 0.375, 0.25, 0.25, 0.125, 0.125]
         );
 
         let changes = vec![(at(5), set("t_update", "10ms"))];
-        let mut queue = tuned("pie", &[("t_update", "3600s")], changes).unwrap();
+        let mut queue = tuned::<pie::Pie>(&[("t_update", "3600s")], changes).unwrap();
         assert_eq!(queue.poll_at(), Some(at(5)));
         queue.on_timer(&mut Cx { now: at(5), rng: &mut Rng::new(1, 0) }, &mut ());
         assert_eq!(queue.poll_at(), Some(at(15)));
 
-        for name in ["ared", "ared-feng"] {
-            let changes = vec![(at(5), set("max_p_max", "0.05")), (at(6), set("max_p_min", "0.2"))];
-            let mut queue = tuned(name, &[], changes).unwrap();
-            let mut max_p = |ms| {
-                queue.dequeue(&mut Cx { now: at(ms), rng: &mut Rng::new(1, 0) }, &mut ());
-                let mut found = 0.0;
-                queue.observe(at(ms), &mut |name, value| {
-                    found = if name == "max_p" { value } else { found };
-                });
-                found
-            };
-            assert_eq!([4, 5, 6].map(&mut max_p), [0.1, 0.05, 0.2], "{name}");
-        }
+        bounds_of_what_is_adapted::<ared::Ared>();
+        bounds_of_what_is_adapted::<ared_feng::AredFeng>();
+    }
+
+    fn bounds_of_what_is_adapted<A: Policy + Clone>() {
+        let changes = vec![(at(5), set("max_p_max", "0.05")), (at(6), set("max_p_min", "0.2"))];
+        let mut queue = tuned::<A>(&[], changes).unwrap();
+        let mut max_p = |ms| {
+            queue.dequeue(&mut Cx { now: at(ms), rng: &mut Rng::new(1, 0) }, &mut ());
+            let mut found = 0.0;
+            queue.observe(at(ms), &mut |name, value| {
+                found = if name == "max_p" { value } else { found };
+            });
+            found
+        };
+        assert_eq!([4, 5, 6].map(&mut max_p), [0.1, 0.05, 0.2], "{}", core::any::type_name::<A>());
     }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
+use crate::qdisc::{Counters, Outlet, Qdisc, Through, answers_as_behind};
 use crate::rng::{Coin, Rng};
 use crate::time::Instant;
 
@@ -227,7 +227,9 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         self.watch(
             cx,
             Some(&meta),
-            |queue, cx, notes| queue.enqueue(meta, packet, cx, &mut Noting(out, notes)),
+            |queue, cx, notes| {
+                queue.enqueue(meta, packet, cx, &mut Through::to(&mut Noting(out, notes)))
+            },
             |()| Call::Arrival(meta, packet),
         );
     }
@@ -237,7 +239,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         self.watch(
             cx,
             expected.as_ref(),
-            |queue, cx, notes| queue.dequeue(cx, &mut Noting(out, notes)),
+            |queue, cx, notes| queue.dequeue(cx, &mut Through::to(&mut Noting(out, notes))),
             |&given| Call::Departure(given),
         )
     }
@@ -252,7 +254,7 @@ impl<P: Copy, Q: Qdisc<P>, W: Watcher<P>> Qdisc<P> for Watched<'_, Q, W, P> {
         self.watch(
             cx,
             None,
-            |queue, cx, notes| queue.on_timer(cx, &mut Noting(out, notes)),
+            |queue, cx, notes| queue.on_timer(cx, &mut Through::to(&mut Noting(out, notes))),
             |()| Call::Timer,
         );
     }

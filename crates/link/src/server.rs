@@ -255,7 +255,8 @@ mod tests {
     use aqm::filter::Prefilter;
     use aqm::filter::red_pd::RedPd;
     use aqm::policy::{blue::Blue, codel::Codel, drop_tail::DropTail, pie::Pie, red::Red};
-    use aqm::{AnyQdisc, Discipline, Duration, Ecn, Env, Fifo, FlowKey, Limit, Rate};
+    use aqm::shaper::{Shaped, ShaperConfig};
+    use aqm::{Discipline, Duration, Ecn, Env, Fifo, FlowKey, Limit, Rate, Size};
 
     use super::*;
     use crate::transmitter::Transmitter;
@@ -339,8 +340,10 @@ mod tests {
     fn a_queue_that_holds_packets_back_is_asked_when_it_lets_one_go() {
         let env = Env::new(Limit::packets(9).unwrap(), Rate::from_mbit(80));
         let mut rng = Rng::new(1, 0);
-        let fifo = AnyQdisc::build("droptail", &[], &env, &mut rng).unwrap();
-        let mut queue = fifo.shaped(&[("rate", "8mbit"), ("burst", "2kB")], &env).unwrap();
+        let fifo = Fifo::<DropTail, _>::new(&Default::default(), &env, &mut rng).unwrap();
+        let mut config = ShaperConfig::default();
+        (config.rate, config.burst) = (Some(Rate::from_mbit(8)), Size::Bytes(2000));
+        let mut queue = Shaped::around(fifo, &config, &env).unwrap();
         let mut server = Server::new(rng, false, 1, Log::default());
         let transmitter = Transmitter::new(Rate::from_mbit(80), Duration::from_millis(5));
         let mut wire = Wire(transmitter, Vec::new());

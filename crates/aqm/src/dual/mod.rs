@@ -85,7 +85,7 @@ choice! {
 /// The algorithms of both queues: what makes one coupled dual queue differ from another.
 pub trait Coupling: Sized {
     /// Parameters, with their defaults and documentation.
-    type Config: Params;
+    type Config: Params + Default + Clone;
 
     /// The algorithms at rest at `env.now`.
     ///

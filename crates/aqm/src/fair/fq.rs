@@ -52,10 +52,10 @@ use crate::flow_table::{FlowTable, Id};
 use crate::packet::{FlowKey, Meta};
 use crate::param::{ConfigError, params};
 use crate::policy::{Departure, Policy, View};
+use crate::qdisc::Through;
 use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, idle_rng};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::told::Through;
 use crate::units::{Limit, Rate};
 
 #[cfg(test)]
@@ -258,12 +258,12 @@ impl<P: Copy + Default> Fq<P> {
     /// With an outlet of its own type, so that what all other packets need is still compiled inline.
     #[cold]
     fn enqueue_fast(&mut self, meta: Meta, packet: P, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) {
-        self.lines.enqueue(self.fast(), meta, packet, cx, &mut Through(out));
+        self.lines.enqueue(self.fast(), meta, packet, cx, &mut Through::to(out));
     }
 
     #[cold]
     fn dequeue_fast(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
-        self.lines.dequeue(self.fast(), cx, &mut Through(out))
+        self.lines.dequeue(self.fast(), cx, &mut Through::to(out))
     }
 
     /// A flow leaves the turns, if it takes them.

@@ -72,7 +72,7 @@ choice! {
 /// What makes one fair queue differ from another.
 pub trait Scheme: Sized {
     /// Parameters, with their defaults and documentation.
-    type Config: Params;
+    type Config: Params + Default + Clone;
     /// What advises each queue.
     type Policy: Policy;
     /// What the longest queue has most of: [`ByBytes`], or a [`Measure`](crate::Measure).

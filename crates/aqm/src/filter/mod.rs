@@ -12,7 +12,7 @@
 use crate::context::{Backlog, Cause, Cx, Env, State};
 use crate::packet::Meta;
 use crate::param::{ConfigError, Params};
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, Tap};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, Through};
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -23,7 +23,7 @@ pub mod red_pd;
 /// An algorithm that stands before a queue.
 pub trait Filter: Sized {
     /// Parameters, with their defaults and documentation.
-    type Config: Params;
+    type Config: Params + Default + Clone;
     /// Why it drops.
     const CAUSE: Cause = Cause::Penalty;
 
@@ -110,14 +110,14 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
             return out.dropped(&meta, packet, F::CAUSE, now);
         }
         let heard = &mut |meta: &Meta| filter.signalled(meta);
-        queue.enqueue(meta, packet, cx, &mut Tap { counters, out, heard });
+        queue.enqueue(meta, packet, cx, &mut Through::counted(out, counters).heard_by(heard));
     }
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>, out: &mut impl Outlet<P>) -> Option<(Meta, P)> {
         let Self { filter, queue, counters } = self;
         let heard = &mut |meta: &Meta| filter.signalled(meta);
-        let sent = queue.dequeue(cx, &mut Tap { counters, out, heard });
+        let sent = queue.dequeue(cx, &mut Through::counted(out, counters).heard_by(heard));
         if let Some((meta, _)) = &sent {
             counters.departed.count(meta.len);
         }
@@ -149,7 +149,7 @@ impl<P: Copy, F: Filter, Q: Qdisc<P>> Qdisc<P> for Prefilter<F, Q> {
         let Self { filter, queue, counters } = self;
         filter.on_timer(cx);
         let heard = &mut |meta: &Meta| filter.signalled(meta);
-        queue.on_timer(cx, &mut Tap { counters, out, heard });
+        queue.on_timer(cx, &mut Through::counted(out, counters).heard_by(heard));
     }
 
     fn rate_changed(&mut self, env: &Env) {

@@ -138,7 +138,7 @@ params! {
 }
 
 /// How many queued packets an arriving one is compared with: what the variants differ in.
-pub trait Candidates: Params {
+pub trait Candidates: Params + Default + Clone {
     /// RED's parameters.
     fn red(&self) -> &RedConfig;
     /// Whether the average has to exceed the thresholds.

@@ -280,7 +280,7 @@ fn damping(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyQdisc, Qdisc as _};
+    use crate::{Discipline as _, Fifo, Qdisc as _};
 
     /// §A.2: a bound belongs to the range above it.
     #[test]
@@ -307,7 +307,8 @@ mod tests {
             let mut env = crate::policy::lab::env(1000);
             env.framing = framing.parse().unwrap();
             let mut rng = Rng::new(1, 0);
-            let mut q = AnyQdisc::<()>::build("docsis-pie", &[], &env, &mut rng).unwrap();
+            let mut q =
+                Fifo::<DocsisPie, ()>::new(&DocsisPieConfig::default(), &env, &mut rng).unwrap();
             let mut cx = Cx { now: env.now, rng: &mut rng };
             (0..10).for_each(|_| {
                 q.enqueue(Meta { len: 1000, ..Meta::default() }, (), &mut cx, &mut ());

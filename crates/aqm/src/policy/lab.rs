@@ -56,7 +56,7 @@ pub(crate) fn env(packets: u64) -> Env {
 }
 
 /// The algorithm's parameters with `settings` over its defaults.
-pub(crate) fn config<C: Params>(settings: &[(&str, &str)]) -> C {
+pub(crate) fn config<C: Params + Default>(settings: &[(&str, &str)]) -> C {
     let mut config = C::default();
     for &(name, text) in settings {
         config.set(name, text).unwrap();

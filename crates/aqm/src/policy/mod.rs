@@ -155,7 +155,7 @@ impl View<'_> {
 /// algorithm that treats a packet without room as an event of its own asks [`View::fits`].
 pub trait Policy: Sized {
     /// Parameters, with their defaults and documentation.
-    type Config: Params;
+    type Config: Params + Default + Clone;
     /// What the algorithm wants back when a packet leaves (SFB's bins), else `()`.
     type Tag: Copy + Default;
     /// Whether the algorithm may come to rest, as [`rests`](Policy::rests) tells.

@@ -523,7 +523,7 @@ fn a_rate_that_does_not_fit_is_one_for_which_there_is_no_queue() {
         }
         let built = |rate: u64| {
             let env = Env { rate: Rate::new(rate).unwrap(), ..env(Limit::packets(100)) };
-            let queue = AnyQdisc::<()>::build(about.name, &pairs, &env, &mut Rng::new(1, 0));
+            let queue = AnyQdisc::<Numbered>::build(about.name, &pairs, &env, &mut Rng::new(1, 0));
             (queue.map(drop), fits(about.name, &pairs, &env))
         };
         if built(8_000_000).0.is_err() {

@@ -147,9 +147,9 @@ fn compare_with(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
-    naive: impl Side,
+    mut naive: impl Side,
 ) -> Result<(), TestCaseError> {
-    compare_behind(None, name, settings, room, ops, naive)
+    compare_behind(None, name, settings, room, ops, &mut naive)
 }
 
 /// What is built of the settings that are not refused for having no effect; the model has these, too, so
@@ -175,7 +175,7 @@ fn compare_behind(
     settings: &[(&str, String)],
     room: Room,
     ops: &[Op],
-    mut naive: impl Side,
+    naive: &mut dyn Side,
 ) -> Result<(), TestCaseError> {
     if !wanted(name) && filter.is_none_or(|(filter, _)| !wanted(filter)) {
         return Ok(());

@@ -48,7 +48,7 @@ proptest! {
     ) {
         let settings = [("rate", format!("{rate}bit")), ("burst", format!("{burst}B"))];
         let model = Policer { rate, burst, passed: Vec::new() };
-        let naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
-        compare_behind(Some(("policer", &settings)), "droptail", &[], room, &ops, naive)?;
+        let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+        compare_behind(Some(("policer", &settings)), "droptail", &[], room, &ops, &mut naive)?;
     }
 }

@@ -476,7 +476,7 @@ proptest! {
         let mut settings = red_pd_settings(&c);
         settings.push(("mode", if c.bytes { "bytes" } else { "packets" }.into()));
         let model = RedPd::new(c, DropFront);
-        let naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
-        compare_behind(Some(("red-pd", &settings)), "drop-front", &[], room, &ops, naive)?;
+        let mut naive = Naive { model, room, q: Vec::new(), events: Vec::new() };
+        compare_behind(Some(("red-pd", &settings)), "drop-front", &[], room, &ops, &mut naive)?;
     }
 }

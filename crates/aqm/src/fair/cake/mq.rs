@@ -28,7 +28,7 @@ use crate::context::{Backlog, Cx, Env, State};
 use crate::hash::FlowHash;
 use crate::packet::{Carried, FlowKey, Meta};
 use crate::param::ConfigError;
-use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, Tap};
+use crate::qdisc::{Counters, Discipline, Outlet, Qdisc, Through};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::{Limit, Rate};
@@ -163,11 +163,11 @@ impl<P: Carried> Many<P> {
         &mut self,
         number: usize,
         out: &mut impl Outlet<P>,
-        act: impl FnOnce(&mut Cake<P>, &mut Tap<'_, P>) -> R,
+        act: impl FnOnce(&mut Cake<P>, &mut Through<'_, P>) -> R,
     ) -> R {
         let cake = &mut self.queues[number].cake;
         let before = cake.backlog();
-        let done = act(cake, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
+        let done = act(cake, &mut Through::counted(out, &mut self.counters));
         let after = cake.backlog();
         self.backlog.packets = self.backlog.packets - before.packets + after.packets;
         self.backlog.bytes = self.backlog.bytes - before.bytes + after.bytes;

@@ -23,7 +23,7 @@ use core::ops::Range;
 use crate::context::{Backlog, Cx, Env, State, Tally};
 use crate::framing::Framing;
 use crate::packet::Meta;
-use crate::qdisc::{Counters, Outlet, Qdisc, Tap};
+use crate::qdisc::{Counters, Outlet, Qdisc, Through};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use rules::Rules;
@@ -310,14 +310,14 @@ impl<Q> Htb<Q> {
         &mut self,
         leaf: usize,
         out: &mut impl Outlet<P>,
-        act: impl FnOnce(&mut Q, &mut Tap<'_, P>) -> R,
+        act: impl FnOnce(&mut Q, &mut Through<'_, P>) -> R,
     ) -> (R, Backlog)
     where
         Q: Qdisc<P>,
     {
         let queue = &mut self.leaves[leaf].queue;
         let before = queue.backlog();
-        let done = act(queue, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
+        let done = act(queue, &mut Through::counted(out, &mut self.counters));
         let after = queue.backlog();
         self.backlog.packets = self.backlog.packets - before.packets + after.packets;
         self.backlog.bytes = self.backlog.bytes - before.bytes + after.bytes;

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State, Tally};
 use crate::packet::{Label, Meta};
-use crate::qdisc::{Aggregate, Counters, Outlet, Qdisc, Tap};
+use crate::qdisc::{Aggregate, Counters, Outlet, Qdisc, Through};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 use turns::Turns;
@@ -186,11 +186,11 @@ impl<P: Copy, Q: Qdisc<P>> Wifi<Q, P> {
         &mut self,
         queue: usize,
         out: &mut impl Outlet<P>,
-        act: impl FnOnce(&mut Q, &mut Tap<'_, P>) -> R,
+        act: impl FnOnce(&mut Q, &mut Through<'_, P>) -> R,
     ) -> R {
         let queue = &mut self.queues[queue];
         let before = queue.backlog();
-        let done = act(queue, &mut Tap { counters: &mut self.counters, out, heard: &mut |_| {} });
+        let done = act(queue, &mut Through::counted(out, &mut self.counters));
         let after = queue.backlog();
         self.backlog.packets = self.backlog.packets - before.packets + after.packets;
         self.backlog.bytes = self.backlog.bytes - before.bytes + after.bytes;

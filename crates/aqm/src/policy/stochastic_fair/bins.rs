@@ -13,7 +13,7 @@ use crate::time::Instant;
 /// What a bin keeps besides the length of its queue, and how it learns.
 pub trait Account: Clone {
     /// Parameters, with those of the bins among them.
-    type Config: Params;
+    type Config: Params + Default + Clone;
     /// What is the same for all bins.
     type Rule: Clone;
     /// The parameters of the bins.

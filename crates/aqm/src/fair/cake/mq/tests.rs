@@ -1,5 +1,5 @@
 use super::*;
-use crate::any::{AnyQdisc, BuildError};
+use crate::any::{BuildError, configure};
 use crate::context::Cause;
 use crate::packet::Ecn;
 use crate::policy::lab::{config, env};
@@ -218,8 +218,9 @@ fn what_goes_with_one_queue_or_with_several_alone_is_refused_in_words() {
             "several queues share a fixed rate, as in Linux",
         ),
     ] {
-        let built = AnyQdisc::<u32>::build("cake", settings, &env(10), &mut Rng::new(1, 0));
-        let Err(BuildError::Parameter(_, e)) = built else { panic!("{settings:?} is taken") };
+        let Err(BuildError::Parameter(_, e)) = configure::<CakeConfig>(&[], settings) else {
+            panic!("{settings:?} is taken")
+        };
         assert!(e.hint.starts_with(words), "{}", e.hint);
     }
 }
