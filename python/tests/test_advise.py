@@ -149,6 +149,7 @@ def test_what_calls_lack_is_said_of_the_first_and_of_all() -> None:
     assert unmet({"": ranked_of({"cake": lossy})}, Link(calls=0, games=0)) == ""
 
 
+@pytest.mark.slow
 def test_what_calls_lack_is_on_the_first_screen(cli: Cli) -> None:
     wish = ["--down", "8mbit", "--up", "800kbit", "--box", "openwrt", "--duration", "4s"]
     found = ask(cli, *wish)
@@ -404,6 +405,7 @@ def test_the_command_says_why_and_what_to_type(cli: Cli, tmp_path: Path) -> None
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_another_question_in_the_same_folder_has_another_picture(cli: Cli) -> None:
     """The second overwrote the first."""
     for rate in ("5mbit", "8mbit"):

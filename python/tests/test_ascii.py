@@ -24,6 +24,7 @@ def told(folder: Path, *line: str) -> str:
     return done.stdout.decode("ascii")
 
 
+@pytest.mark.slow
 def test_what_ascii_lacks_is_a_question_mark(tmp_path: Path) -> None:
     assert "?" in told(tmp_path, "explain", "red")
     assert "feng/fig6-8" in told(tmp_path, "list")

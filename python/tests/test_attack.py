@@ -93,6 +93,7 @@ def test_measures_are_what_they_say() -> None:
     assert rules.effect("delay", alone, alone, TINY).damage == 0
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_attack_and_simulates_nothing_again(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ci", "code"), [("", 0), ("1", 1)])
 def test_what_is_skipped_fails_only_there(tmp_path: Path, ci: str, code: int) -> None:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)

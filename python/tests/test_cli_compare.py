@@ -32,6 +32,7 @@ def test_no_star_where_the_seed_changes_nothing(
     assert not any(isinstance(cell, Mean) and cell.star for cell in codel)
 
 
+@pytest.mark.slow
 def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
     arguments = ["compare", "red", "blue", "droptail", "--rate", "5mbit", "--flows", "10",
                  "--duration", "4s", "--warmup", "1s"]  # fmt: skip
@@ -43,6 +44,7 @@ def test_compare_makes_a_table_and_a_picture(cli: Cli) -> None:
     assert [row["aqm"] for row in rows] == ["red", "blue", "droptail"]
 
 
+@pytest.mark.slow
 def test_a_picture_for_a_paper_says_of_which_seed_it_is(cli: Cli, tmp_path: Path) -> None:
     link = ["--rate", "5mbit", "--flows", "5", "--duration", "2s", "--size", "column"]
     for more, said in (
@@ -62,6 +64,7 @@ def test_a_picture_for_a_paper_says_of_which_seed_it_is(cli: Cli, tmp_path: Path
 SMALL = ["--rate", "5mbit", "--flows", "5", "--duration", "6s"]
 
 
+@pytest.mark.slow
 def test_another_question_has_another_picture(cli: Cli) -> None:
     drawn = [
         cli("compare", "red", *SMALL, *more).stdout.split()[-1]
@@ -146,6 +149,7 @@ def test_compare_tells_how_long_each_kind_of_flow_waits(cli: Cli) -> None:
     assert low["delay_p50_s"] <= low["delay_p99_s"]
 
 
+@pytest.mark.slow
 def test_a_single_flow_has_no_fairness(cli: Cli, tiny: Path) -> None:
     link = ("--rate", "5mbit", "--duration", "2s", "--warmup", "1s")
     for reps in ((), ("--reps", "2")):

@@ -231,6 +231,7 @@ interval = "100ms"
 """
 
 
+@pytest.mark.slow
 def test_run_and_plot_show_every_queue(cli: Cli, tiny: Path, tmp_path: Path) -> None:
     tiny.write_text(tiny.read_text() + TWO_QUEUES)
     found = cli("run", str(tiny))
@@ -269,6 +270,7 @@ def three() -> bluewater.Result:
     return bluewater.run(f'{THREE}measure = {{ interval = "50ms" }}\n')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["column", "page"])
 def test_a_picture_fits_a_paper(three: bluewater.Result, size: str) -> None:
     """That of three queues was 18 inches high in a column."""
@@ -290,6 +292,7 @@ def test_a_picture_fits_a_paper(three: bluewater.Result, size: str) -> None:
     assert raised.value.hint == "did you mean 'r->s'?"
 
 
+@pytest.mark.slow
 def test_plot_says_what_a_column_has_no_room_for(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "three.toml"
     file.write_text(f'{THREE}measure = {{ interval = "50ms" }}\n')

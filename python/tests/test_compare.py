@@ -163,6 +163,7 @@ def test_compare_says_which_settings_it_shows(tmp_path: Path) -> None:
     assert "preset that there is" not in chosen.output
 
 
+@pytest.mark.slow
 def test_delays_of_all_kinds_are_shown_where_they_are_asked_for(tmp_path: Path) -> None:
     base = ["compare", "droptail", "codel", "--rate", "5mbit", "--rtt", "40ms", "--flows", "3",
             "--duration", "4s", "--warmup", "1s", "--out", str(tmp_path)]  # fmt: skip

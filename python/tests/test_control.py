@@ -140,6 +140,7 @@ def test_reno_decides_as_ours(own: type[Controller], keys: dict[str, Any]) -> No
     assert ours.summary["loss"] + ours.summary["mark_rate"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keys", [{}, {"link": LOSSES, "timestamps": True}, {"params": {"gain": 2, "period": 7_000_000}}]
 )

@@ -91,6 +91,7 @@ echo "$*" >> {tmp_path}/asked
     assert (root / "etc/bluewater/home.toml").exists(), "what users wrote is theirs"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("lintian"), reason="no lintian")
 def test_lintian_finds_nothing(package: Path) -> None:
     # The program of this test is another one.

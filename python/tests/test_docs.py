@@ -301,6 +301,7 @@ def test_the_tutorial_runs(name: str, tmp_path: Path) -> None:
         page.write_text(text, "utf-8")
 
 
+@pytest.mark.slow
 def test_the_readme_s_commands_are_there() -> None:
     """Every ``bluewater`` command on the first pages exists, with its options."""
     for name in ("README.md", "CONTRIBUTING.md", "docs/start.md"):
@@ -311,6 +312,7 @@ def test_the_readme_s_commands_are_there() -> None:
                 assert option in found, line
 
 
+@pytest.mark.slow
 def test_the_numbers_of_start_are_those_that_its_command_prints(tmp_path: Path) -> None:
     """If this fails, ``docs/img/draw.py`` also draws the picture anew."""
     text = (DOCS / "start.md").read_text("utf-8")
@@ -392,6 +394,7 @@ def _ran(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", ["howto", "python"])
 def test_what_pages_say_runs(
@@ -435,6 +438,7 @@ def in_jupyter(path: Path, folder: Path) -> tuple[Any, dict[int, list[str]]]:
     return client.execute(), shown
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_notebook_of_the_figure_runs(tmp_path: Path) -> None:
     """In Jupyter: bars come and go, results and sweeps have their tables, plots are pictures."""
@@ -457,6 +461,7 @@ def test_the_notebook_of_the_figure_runs(tmp_path: Path) -> None:
     assert "ipynb" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_notebook_of_the_policy_runs(tmp_path: Path) -> None:
     """The class has the numbers that the search finds, and is in the table."""

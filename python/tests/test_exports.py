@@ -62,6 +62,7 @@ def tshark(file: Path, *fields: str, wanted: str = "frame") -> list[list[str]]:
     return [line.split("\t") for line in made.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_wireshark_reads_each_packet_and_its_comment(rows: Path, tmp_path: Path) -> None:
     file = tmp_path / "my.pcapng"
     pcapng.write(rows, file)
@@ -78,6 +79,7 @@ def test_wireshark_reads_each_packet_and_its_comment(rows: Path, tmp_path: Path)
         assert ("marked (CE)" in comment) == bool(row["marked"])
 
 
+@pytest.mark.slow
 def test_wireshark_finds_what_the_sender_repeated(rows: Path, tmp_path: Path) -> None:
     file = tmp_path / "my.pcapng"
     pcapng.write(rows, file)

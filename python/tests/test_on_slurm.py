@@ -95,6 +95,7 @@ def test_elements_make_all_and_name_what_cannot_be_made(slurm: Path, tmp_path: P
     assert list((tmp_path / "out" / "slurm").iterdir()) == [], "nothing is left but results"
 
 
+@pytest.mark.slow
 def test_what_a_killed_element_did_not_make_is_submitted_again(slurm: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "out" / "runs")
     tasks = [task(seed) for seed in range(6)]

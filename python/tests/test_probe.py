@@ -492,6 +492,7 @@ def test_a_listener_without_descriptors_waits(monkeypatch: pytest.MonkeyPatch) -
         assert len(link.recv(wire.HELLO.size)) == wire.HELLO.size
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="needs root and iproute2")
 def test_a_queue_between_namespaces_is_found(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_each_discipline_s_recording_tells_of_its_packets(
         assert told.stderr.startswith("error: "), told.stderr
 
 
+@pytest.mark.slow
 def test_a_class_is_tried_on_what_a_gateway_recorded(tmp_path: Path, cli: Cli) -> None:
     """With the recording's own discipline, what came of its packets is what comes of them."""
     file, kept = tmp_path / "run.arr", tmp_path / "own.parquet"
@@ -205,6 +206,7 @@ def test_the_recording_s_mean_packet_is_told(tmp_path: Path) -> None:
     assert hashes[0] != hashes[1]
 
 
+@pytest.mark.slow
 def test_who_looks_at_what_is_not_carried_over_is_refused(tmp_path: Path, cli: Cli) -> None:
     file = tmp_path / "run.parquet"
     as_recorded(file, {"aqm": "codel"})

@@ -237,6 +237,7 @@ def test_a_plot_says_what_its_claims_say(page: Path) -> None:
     assert "(b)" not in caption
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("CI" not in os.environ and CHROMIUM is None, reason="there is no browser")
 def test_a_link_opens_the_experiment_that_it_leads_into(outcome: Outcome, tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
@@ -444,6 +445,7 @@ def test_a_table_is_on_the_page_and_beside_it(page: Path) -> None:
     assert "(b) The moon is of cheese. Paper: > 2. Bound: > 2." in html.unescape(caption)
 
 
+@pytest.mark.slow
 def test_the_same_numbers_give_the_same_pictures(
     page: Path, outcome: Outcome, tmp_path: Path
 ) -> None:
@@ -470,6 +472,7 @@ def test_a_plot_is_laid_out_once_and_drawn_once_a_format(
     assert len(drawn) == len(formats)
 
 
+@pytest.mark.slow
 def test_drawing_in_parallel_changes_nothing(outcome: Outcome, tmp_path: Path) -> None:
     other = replace(outcome, experiment=replace(outcome.experiment, id="paper/other"))
     pages = [

@@ -86,6 +86,7 @@ def sections(page: str) -> list[str]:
     return re.findall(r'<section id="([a-z]+-[a-z]+)">', page)
 
 
+@pytest.mark.slow
 def test_each_paper_s_page_has_the_others(folder: Path, cli: Cli) -> None:
     page = cli.out / "report.html"
     assert cli("reproduce", "mine/two").exit_code == 0
@@ -119,6 +120,7 @@ def test_each_paper_s_page_has_the_others(folder: Path, cli: Cli) -> None:
     assert alike[0] == alike[1]
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_not_shown_for_something_else(folder: Path, cli: Cli) -> None:
     for name in ("mine", "yours"):
         assert cli("reproduce", name).exit_code == 0
@@ -190,6 +192,7 @@ def test_a_paper_without_runs_is_left_out_in_a_line(folder: Path, cli: Cli) -> N
     assert "not on the page: mine, 2 experiments: none of 8 runs is there" in told
 
 
+@pytest.mark.slow
 def test_what_was_drawn_of_the_same_runs_is_not_drawn_again(
     folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -404,6 +404,7 @@ def test_a_quic_stack_can_be_the_candidate(name: str) -> None:
     assert all("the stack" in reason or "a QUIC stack" in reason for reason in why.values())
 
 
+@pytest.mark.slow
 def test_a_quic_stack_has_rows_without_a_verdict(tmp_path: Path) -> None:
     found = judged("quinn:newreno", tmp_path, "R03", "R27", "R29")
     assert found["R03"].verdict is Verdict.HOLDS
@@ -489,6 +490,7 @@ def judged(name: str, out: Path, *runs: str) -> dict[str, suite.Row]:
 CHEAP = ("R03", "R08", "R20")
 
 
+@pytest.mark.slow
 def test_some_runs_of_cubic_and_of_a_class(reno: str, tmp_path: Path) -> None:
     found = {name: judged(name, tmp_path, *CHEAP) for name in ("cubic", reno, "bbr1")}
     for rows in found.values():

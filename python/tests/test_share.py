@@ -59,6 +59,7 @@ def test_a_single_run_is_shared_as_those_of_a_sweep(tmp_path: Path, there: Path)
         bluewater.run(TINY, share=there.as_uri())
 
 
+@pytest.mark.slow
 def test_workers_of_a_cluster_share_what_they_make(tmp_path: Path, there: Path) -> None:
     first = swept(tmp_path / "a", there.as_uri(), on="dask")
     assert not first.failures

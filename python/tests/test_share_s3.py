@@ -63,6 +63,7 @@ def test_a_wrong_key_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "Access" in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("listens", [False, True])
 def test_who_does_not_answer_is_not_waited_for(

@@ -60,6 +60,7 @@ def test_imports_go_one_way(path: Path) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_there_is_no_circle() -> None:
     assert {"aqm", "sim", "gateway"} <= structure.crates().keys()
     graphs = [structure.crates(), structure.packages()]

@@ -138,6 +138,7 @@ def behind_a_modem(
     return Measured.of(found, bits_per_second(rate)), found.queues["delay_p99_s"].to_list()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", [home for home in HOMES if home not in {"fibre", "10 G"}])
 def test_the_typed_rates_give_what_was_promised(home: str, tmp_path: Path) -> None:
     """With other seeds, and a modem behind the box: throughput within a tenth, no queue there."""

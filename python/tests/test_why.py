@@ -436,6 +436,7 @@ def test_what_stands_beside_an_aged_average_is_of_it(
     assert found.select((by_hand - pl.col(of)).abs().max()).item() < 1e-12
 
 
+@pytest.mark.slow
 def test_every_ecn_capable_packet_that_is_dropped_says_why(tmp_path: Path) -> None:
     cases: list[tuple[str, dict[str, Any]]] = [
         (entry["name"], {}) for entry in bluewater.catalog()["aqms"]
