@@ -61,6 +61,8 @@ FOREIGN = (
     *("fred", "sred", "red-pd", "csfq", "m-choke", "curvy-red", "bernoulli"),
 )
 """Disciplines that are no candidates."""
+IN_PACKETS = "red packets"
+"""RED that counts packets, not bytes as in Linux; gentle or not, with ECN or not."""
 MAIN = {
     **dict.fromkeys(("red", "choke"), "min_th"),
     **dict.fromkeys(("codel", "cobalt", "fq-codel"), "interval"),
@@ -106,6 +108,12 @@ class Draw(random.Random):
         linux |= dict.fromkeys(("fq-pie", "dualpi2"), linux["pie"])
         others = {"cobalt": codel, "ared": {"target": self.time(4, 30)}}
         others |= {"cake": {"rtt": self.time(20, 300)}}
+        if family == IN_PACKETS:
+            most = round(least * wide)
+            buffer, w_q = self.packets(most, 3 * most), round(self.between(0.001, 0.02), 4)
+            gentle, ecn = (self.random() < 0.5 for _ in range(2))
+            own = linux["choke"] | {"w_q": w_q, "gentle": gentle, "ecn": ecn}
+            return buffer, own
         shallow = self.packets(60, 600)
         if family == "red":
             return f"{round(4500 * least * wide)}B", LINUX | linux[family]
@@ -161,6 +169,7 @@ def recorded(
         words, family, buffer, params = draw.words(family, rate)
     else:
         buffer, params = draw.queue(family)
+        family = family.split()[0]
     sent = probe.packets(rate * draw.uniform(0.93, 1.07), seed=seed)
     chance = np.random.default_rng(seed)
     there = chance.random(sent.sent.size) >= LOST.get(beside, 0.0)
@@ -222,8 +231,10 @@ def through(kernel: str, words: str, byte: int, sent: probe.Packets, seed: int) 
 
 
 def size(text: str) -> float:
-    """A value as a number, for comparison with values of its kind."""
-    return seconds(text) if text.endswith("s") else float(text.rstrip("pB"))
+    """A value as a number, for comparison; packets as so many full ones' bytes."""
+    if text.endswith("s"):
+        return seconds(text)
+    return float(text.rstrip("pB")) * (probe.FULL if text.endswith("p") else 1)
 
 
 def main_of(family: str, answer: Answer, about: dict[str, Any]) -> tuple[str, ...]:
@@ -249,9 +260,10 @@ def measure(count: int, seed: int, besides: list[str]) -> None:
     families = list(FOREIGN if foreign else KERNEL if kernel else (f.name for f in FAMILIES))
     draw.shuffle(families)
     names = besides[foreign or bool(kernel) :]
-    if unknown := set(names) - {*families, *BESIDE}:
-        sys.exit(f"error: {', '.join(sorted(unknown))}: allowed: {', '.join([*families, *BESIDE])}")
-    families = [each for each in families if each in names] or families
+    allowed = [*families, IN_PACKETS, *BESIDE]
+    if unknown := set(names) - set(allowed):
+        sys.exit(f"error: {', '.join(sorted(unknown))}: allowed: {', '.join(allowed)}")
+    families = [each for each in [*families, IN_PACKETS] if each in names] or families
     besides = [each for each in names if each in BESIDE] or [""]
     new = not OUT.exists()
     with OUT.open("a") as out, tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,7 @@ from bluewater.study.identify import (
     recording,
     virtual,
 )
-from bluewater.study.identify.candidates import FAMILIES
+from bluewater.study.identify.candidates import FAMILIES, SEARCHED
 from bluewater.study.identify.recording import Recording
 from bluewater.study.scenarios.scenario import Scenario
 from bluewater.units import seconds
@@ -117,8 +117,8 @@ def test_a_recording_survives_its_file(codel: Recording, tmp_path: Path) -> None
 
 def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """A search among few candidates, which takes seconds."""
-    few = [each for each in FAMILIES if each.name in names]
-    monkeypatch.setattr(infer, "FAMILIES", few)
+    few = [each for each in SEARCHED if each.name in names]
+    monkeypatch.setattr(infer, "SEARCHED", few)
     monkeypatch.setattr(infer, "_ROUNDS", ((len(few), 8, 0.5), (2, 12, 0.3), (1, 16, 0.1)))
 
 
@@ -156,6 +156,31 @@ def test_what_ends_at_max_th_is_no_drop_tail(
     if found.queue.aqm == aqm:
         (wall,) = (each for each in found.parameters if each.name == "max_th")
         assert float(wall.value[:-1]) == pytest.approx(float(most[:-1]), rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gentle", ["true", "false"])
+def test_red_is_found_where_it_counts_packets(gentle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on routers; Linux's counts bytes. Others behave much like it."""
+    only(monkeypatch, "droptail", "red", "ared", "blue", "sfb")
+    params = f'min_th = "25p", max_th = "80p", max_p = 0.12, gentle = {gentle}, ecn = false'
+    found = infer.identify(recorded("red", "110p", params))
+    assert found.families == ("red",)
+    values = {each.name: each.value for each in found.parameters}
+    assert float(values["max_th"].removesuffix("p")) == pytest.approx(80, rel=0.2)
+
+
+@pytest.mark.slow
+def test_a_recording_that_begins_in_overload_says_so(short: None) -> None:
+    """Nothing shows how long the path is without its queue."""
+    made = recorded("droptail", "60p")
+    flood = made.sent > made.sent[-1] - 3
+    cut = replace(
+        made, **{name: getattr(made, name)[flood] for name in ("sent", "size", "ecn", "flow")},
+        arrived=made.arrived[flood], after=made.after[flood],
+    )  # fmt: skip
+    assert "begin before the overload" in infer.identify(cut).remarks[0]
+    assert not infer.identify(made).remarks
 
 
 @pytest.mark.slow
@@ -230,7 +255,8 @@ def test_a_queue_that_never_acts_is_not_identified() -> None:
 
 def test_losses_and_marks_without_a_queue_are_told(codel: Recording) -> None:
     def remarks(made: Recording) -> list[str]:
-        return list(infer._remarks(features.elsewhere(made, features.basics(made))))
+        found = features.elsewhere(made, features.basics(made))
+        return list(infer._remarks(found, never_idle=False))
 
     assert not remarks(codel)
     lost = np.random.default_rng(1).random(codel.sent.size) < 0.05
@@ -348,6 +374,7 @@ def test_jitter_is_no_token_bucket_and_no_higher_rate(codel: Recording, ordered:
     assert not features.basics(codel).jitter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_queue_is_found_behind_jitter(codel: Recording, ordered: bool, short: None) -> None:
     found = infer.identify(jittered(codel, 10e-3, ordered))

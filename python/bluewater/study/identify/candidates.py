@@ -97,10 +97,17 @@ _BLUE = {
     "increment": (0.02, 0.001, 0.1),
     "initial": (0.001, 0.001, 1.0),
 }
+_RED_KINDS: dict[str, dict[str, Any]] = {
+    "linux": {"preset": "linux"},
+    "gentle": {},
+    "packets": {"gentle": False},
+}
+"""Linux's RED counts bytes. One that counts packets drops all above ``max_th``, or if it is gentle
+all above twice as much."""
 FAMILIES = (
     Family("droptail", choices=_UNITS, ecn=False, early=False),
     Family("drop-front", choices=_UNITS, ecn=False, early=False),
-    Family("red", _RED, _LINUX),
+    Family("red", _RED, {"kind": ("linux",)}),
     Family("ared", {"target": (0.005, 0.001, 0.1)}),
     Family("blue", _BLUE),
     Family("codel", _CODEL, _LINUX),
@@ -115,6 +122,12 @@ FAMILIES = (
     Family("fq-pie", _PIE, _LINUX | _TICKS, fair=True),
     Family("cake", {"rtt": (0.1, 0.005, 1.0)}, fair=True),
 )
+SEARCHED = FAMILIES + tuple(
+    replace(family, choices={"kind": (kind,)})
+    for family in FAMILIES if "kind" in family.choices
+    for kind in _RED_KINDS if kind != "linux"
+)  # fmt: skip
+"""All that are searched: each kind of RED by itself."""
 
 
 def bounds(family: Family, name: str, room: Room) -> tuple[float, float]:
@@ -164,10 +177,17 @@ def starts(family: Family, room: Room) -> list[Point]:
     elif "initial" in family.axes:
         others = [{"buffer": most, "initial": each} for each in _BEFORE]
     elif "w_q" in family.axes:
-        others = [
-            {"w_q": 0.016}, {"max_th": 1.7}, {"preset": None, "max_th": 0.45, "w_q": 0.002},
-            {"w_q": 0.016, "max_p": 0.3}, {"w_q": 0.016, "max_p": 0.03},
-        ]  # fmt: skip
+        others = [{"w_q": 0.016}, {"max_th": 1.7}]
+        others += [{"w_q": 0.016, "max_p": each} for each in (0.3, 0.03)]
+        if "preset" in point:
+            others.append({"preset": None, "max_th": 0.45, "w_q": 0.002})
+        elif not _by_bytes(point):
+            others = [
+                {"w_q": 0.002, "max_th": max_th, "buffer": buffer}
+                for max_th in (0.45, 0.7, 0.95) for buffer in buffers
+            ]  # fmt: skip
+            others += [others[1] | {"max_p": each} for each in (0.3, 0.03)]
+            others += [others[-1] | {"w_q": 0.01, "max_th": each} for each in (0.7, 0.95)]
     elif not family.axes:
         values = product(*(each[:2] for each in family.choices.values()))
         chosen = [dict(zip(family.choices, each, strict=True)) for each in values]
@@ -202,6 +222,7 @@ _OTHER = 0.25
 def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Queue:
     """The path's queue for a point of the search."""
     params = {name: point[name] for name in ("preset", "t_update") if point.get(name)}
+    params |= _RED_KINDS[point["kind"]] if "kind" in point else {}
     if family.ecn and family.name != "dualpi2":
         params["ecn"] = ecn
     params |= {name: written(family, name, point, room) for name in family.axes}
@@ -214,17 +235,21 @@ def queue(family: Family, point: Point, rate: float, room: Room, ecn: bool) -> Q
 _TIMES = ("target", "interval", "freeze_time", "rtt")
 
 
+def _by_bytes(point: Point) -> bool:
+    """Whether a queue counts bytes, and not packets."""
+    return point.get("unit") == "bytes" or point.get("kind") == "linux"
+
+
 def written(family: Family, name: str, point: Point, room: Room) -> Any:
     """A value of an axis as scenario files have it, rounded to three digits."""
     value = float(f"{point[name]:.3g}")
     if name == "buffer":
         whole = max(1, round(point["buffer"]))
-        by_bytes = point.get("unit") == "bytes" or family.name == "red"
-        return f"{whole * room.packet}B" if by_bytes else f"{whole}p"
+        return f"{whole * room.packet}B" if _by_bytes(point) else f"{whole}p"
     if name in _TIMES or (family.name, name) == ("dualpi2", "min_th"):
         return duration_text(value)
     if name in ("min_th", "max_th"):  # as shares of what waited at most, and of max_th
         share = point["max_th"] * (1 if name == "max_th" else point["min_th"])
-        length = max(1, round(share * (room.size if family.name == "red" else room.packets)))
-        return f"{length}B" if family.name == "red" else f"{length}p"
+        length = max(1, round(share * (room.size if _by_bytes(point) else room.packets)))
+        return f"{length}B" if _by_bytes(point) else f"{length}p"
     return f"{round(value)}p" if name == "bin_size" else value

@@ -189,6 +189,18 @@ def _rests(recording: Recording) -> NDArray[Any]:
     return idle
 
 
+def never_idle(recording: Recording, rate: float) -> bool:
+    """Whether packets leave right behind each other all the time, so that none met an idle path."""
+    there = np.flatnonzero(~recording.lost)
+    order = there[np.argsort(recording.arrived[there], kind="stable")]
+    own = recording.size[order][1:] * 8 / rate
+    return not bool((np.diff(recording.arrived[order]) > _LATER * own).any())
+
+
+_LATER = 1.5
+"""A packet that leaves so many times its time of transmission behind another met an idle path."""
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """What happens to packets that find no queue.

@@ -18,7 +18,7 @@ import numpy as np
 from bluewater._core import ScenarioError
 from bluewater.errors import InputError
 from bluewater.study.identify import candidates, features, path
-from bluewater.study.identify.candidates import FAMILIES, Family, Room
+from bluewater.study.identify.candidates import SEARCHED, Family, Room
 from bluewater.study.identify.path import Queue, Seen
 from bluewater.study.identify.recording import ECN
 from bluewater.text import number
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PACKETS = 9_000
 """About so many packets of a recording are looked at, evenly spread."""
-_ROUNDS = ((len(FAMILIES), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (3, 16, 0.12), (2, 24, 0.05))
+_ROUNDS = ((len(SEARCHED), 4, 0.6), (8, 8, 0.5), (4, 12, 0.3), (3, 16, 0.12), (2, 24, 0.05))
 """Searching: so many best families get so many more runs each, near their best points by this
 share."""
 _AGAIN, _ALMOST = 3, 1.5
@@ -185,7 +185,9 @@ def observe(recording: Recording) -> tuple[Observed, features.Basics]:
         raise InputError(
             f"nothing to identify: no packet waits in a queue longer than {number(1e3 * longest)} "
             "ms, so losses and marks come from elsewhere",
-            hint="the bottleneck has to be overloaded; `bluewater probe` finds its rate",
+            hint="no packet finds the path idle: begin before the overload"
+            if features.never_idle(recording, basics.rate)
+            else "the bottleneck has to be overloaded; `bluewater probe` finds its rate",
         )
     room = Room(
         longest * basics.rate / 8, int(recording.size.max()), features.usual(recording, waited)
@@ -282,7 +284,7 @@ def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None
     observed, draws = made.observed, random.Random(made.seed)
     tried = [
         _Tried(each.beside_others() if observed.cross else each)
-        for each in FAMILIES
+        for each in SEARCHED
         if each.ecn or observed.elsewhere or not observed.ecn
     ]
     for each in tried:
@@ -290,25 +292,43 @@ def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None
     whole = sum(min(count, len(tried)) * runs for count, runs, _ in _ROUNDS)
     done = 0
     for count, runs, spread in _ROUNDS:
-        ranked = sorted(tried, key=lambda one: one.best[0])
-        for each in ranked[:count]:
+        ahead = _ahead(tried, count)
+        for each in ahead:
             done += runs
-            if each.best[0] + _ERROR > _BEHIND * (ranked[0].best[0] + _ERROR):
+            behind = each.best[0] + _ERROR > _BEHIND * (ahead[0].best[0] + _ERROR)
+            if behind and count < len(SEARCHED):
                 continue
             if count <= _LAST:
                 _deepen(made, each)
                 _comb(made, each)
             _explore(made, each, runs, spread, draws)
-            told(done / whole, each.family.name)
-    return sorted(tried, key=lambda one: one.best[0])
+            told(min(1.0, done / whole), each.family.name)
+    return tried
+
+
+def _last(tried: list[_Tried]) -> list[_Tried]:
+    """The best families, each name once."""
+    names = dict.fromkeys(each.family.name for each in tried)
+    return _ahead(
+        [
+            min((one for one in tried if one.family.name == name), key=lambda one: one.best[0])
+            for name in names
+        ],
+        _LAST,
+    )
+
+
+def _ahead(tried: list[_Tried], count: int) -> list[_Tried]:
+    """The best families, of which so many differ: those that treat all packets alike count once."""
+    levels = sorted({each.best[0] for each in tried})[:count]
+    return sorted((one for one in tried if one.best[0] <= levels[-1]), key=lambda one: one.best[0])
 
 
 def _look_on(made: Simulator, tried: list[_Tried], draws: random.Random) -> None:
     """Searches on where the best points explain too little, near others as well."""
     for count, runs, spread in _ROUNDS[2:]:
-        for each in sorted(tried, key=lambda one: one.best[0])[:count]:
+        for each in _ahead(tried, count):
             _explore(made, each, runs, spread, draws, _ALMOST)
-    tried.sort(key=lambda one: one.best[0])
 
 
 def _explore(
@@ -440,18 +460,18 @@ def identify(
     observed, basics = observe(recording)
     with simulator(recording, observed, seed, jobs) as made:
         tried = find(made, lambda done, name: told(0.85 * done, name))
-        judged = _judged(made, tried[:_LAST])
+        judged = _judged(made, _last(tried))
         for again in range(_AGAIN):
             if judged[0][1] <= observed.explained:
                 break
             told(0.85, "what explains more")
             _look_on(made, tried, random.Random(again))
-            judged = _judged(made, tried[:_LAST])
+            judged = _judged(made, _last(tried))
         _, misfit, best = judged[0]
         told(0.95, best.family.name)
         before, bounds = best.best[0], _bounds(made, best)
         if best.best[0] < _BETTER * before:
-            judged = _judged(made, tried[:_LAST])
+            judged = _judged(made, _last(tried))
             _, misfit, best = judged[0]
     count = _COUNT_BESIDE if observed.cross else _COUNT
     weights = [(score / judged[0][0]) ** (-count / 2) for score, _, _ in judged]
@@ -480,15 +500,23 @@ def identify(
             ))
             for name in ("buffer", *family.axes)
         ),
-        tuple(_remarks(observed.elsewhere)),
+        tuple(_remarks(
+            observed.elsewhere, never_idle=features.never_idle(recording, observed.rate)
+        )),
     )  # fmt: skip
 
 
-def _remarks(found: features.Elsewhere) -> Iterator[str]:
+def _remarks(found: features.Elsewhere, *, never_idle: bool) -> Iterator[str]:
+    if never_idle:
+        yield (
+            "no packet finds the path idle: the delay without queue may be too long, and so the "
+            "time in the queue and the buffer too small; begin before the overload"
+        )
     if found:
         yield (
             f"{found.lost} packets were lost and {found.marked} marked where no packet waited: "
-            "unless the queue is ARED, BLUE, SFB or DualPI2, this happened elsewhere on the path"
+            "unless the queue is RED, ARED, CHOKe, BLUE, SFB or DualPI2, this happened elsewhere "
+            "on the path"
         )
 
 
@@ -527,7 +555,9 @@ def _crossing(curve: Sequence[tuple[float, float]], level: float, way: int) -> f
 
 
 def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float, _Tried]]:
-    """Score, misfit and family, the best first: those that explain the recording, or else all.
+    """Score, misfit and family, the best first.
+
+    Those that explain the recording, or almost as much as the best one does; all if none does.
 
     The spread of runs counts as likely: the synthetic likelihood. Families with more parameters pay
     for each, as in Schwarz's criterion (Schwarz78).
@@ -553,7 +583,9 @@ def _judged(made: Simulator, last: Sequence[_Tried]) -> list[tuple[float, float,
             price = _COUNT ** (len(each.family.axes) / _COUNT)
             found.append(((score + _ERROR) * price, misfit, each))
     found.sort(key=lambda each: each[0])
-    return [each for each in found if each[1] <= observed.explained] or found
+    least = min(misfit for _, misfit, _ in found)
+    likely = max(observed.explained, _ALMOST * (least + _ERROR) - _ERROR)
+    return [each for each in found if least > observed.explained or each[1] <= likely]
 
 
 def _score(observed: Observed, rows: NDArray[Any]) -> tuple[float, float]:
