@@ -78,8 +78,8 @@ def named(name: str) -> Setting:
 
 
 def test_the_settings_are_of_all_disciplines() -> None:
-    assert len({each.name for each in ALL}) == len(ALL) >= 186
-    assert len([each for each in ALL if each.aqm]) >= 71
+    assert len({each.name for each in ALL}) == len(ALL) >= 188
+    assert len([each for each in ALL if each.aqm]) >= 72
     assert {each.module.removeprefix("sch_") for each in ALL} == {
         "codel", "fq_codel", "cake", "cake_mq", "pie", "fq_pie", "red", "choke", "sfb", "sfq",
         "dualpi2", "tbf", "fq",

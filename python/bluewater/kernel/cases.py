@@ -17,6 +17,7 @@ HOSTS = "0@0>0 2@0>1 0@1>0 2@1>2 0@2>2 1@2>1 0@3>3"
 ACKS = "0/tcp 0/tcp 0/tcp6 2 0/tcp6in4 1/tcp6"
 GSO = "0/tcp-gso 1/tcp6-gso 0 2/udp-gso 1"
 TIMED = "0/udp-timed 2/udp-timed 0 2 1/udp-timed"
+PACED = "0#6/udp-paced 2#6/udp-paced 1#6/udp-paced 0#6/udp-paced"
 MARKED = " ".join(f"{2 * (n % 2)}={n % 4}" for n in range(40))
 LONG = "500:120 750:180 250:50 750:130 150:20 500:300 350:60"
 MILD = "500:110 250:60 750:115 250:30 750:125 250:90"
@@ -210,6 +211,11 @@ def _of_fq() -> Iterator[Setting]:
         ),
         ("packet by packet", "maxrate 300kbit", first(0, count=40), WAVES, {"maxrate": "300kbit"}),
         ("a full buffer", "limit 60 maxrate 1gbit", first(0, 2, 0), WAVES, {"maxrate": "1gbit"}),
+        # Their socket has the rate.
+        (
+            "paced sockets", "flow_limit 1000", PACED, WAVES,
+            {"maxrate": "3mbit", "flow_limit": 1000},
+        ),
     ):  # fmt: skip
         # A timer's slack delays what is held, a mask lets flows meet, and ticks are coarse.
         exact = "timer_slack 1ns orphan_mask 0xffffffff refill_delay 100s"
@@ -403,6 +409,10 @@ TWO_KERNELS = (
     (
         "fq: refill", "fq initial_quantum 300 quantum 300 refill_delay 20ms", many(9, (0, 2)),
         MILD,
+    ),
+    (
+        "fq: forgotten flows", "fq buckets 16 quantum 300 initial_quantum 6000", many(60, (0, 2)),
+        "300:150 4000:1 " * 3,
     ),
     ("fq: no pacing", "fq nopacing maxrate 3mbit", "0 2", WAVES),
     (
