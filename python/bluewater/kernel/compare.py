@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from bluewater.kernel.build import Kernel
     from bluewater.kernel.settings import Setting
 
-TIMEOUT_S = 60.0
-"""How long a kernel may take for a setting: a hundred times what it needs."""
+TIMEOUT_S = 20
+"""Processor time that a kernel may take for a setting: ten times what it needs."""
 
 
 @dataclass(frozen=True)

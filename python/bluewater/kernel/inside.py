@@ -34,8 +34,11 @@ QUEUE = 1 << 56
 QDISC = 0x100000
 """The discipline's handle, 10:."""
 SO_TXTIME = 61
+SO_MAX_PACING_RATE = 47
 CLOCKS = {"sch_fq": (14, 15, 19)}
 """Words of a discipline's own statistics that tell of clocks, not of packets."""
+PACED = 375_000
+"""The rate of the socket of flows that have one, bytes a second."""
 LOOKS = 8
 """Into so many parts the looks at statistics divide the packets."""
 
@@ -84,11 +87,16 @@ def begin(setting: Setting, made: int) -> int:
 
 def play(setting: Setting, first: int) -> list[Any]:
     """Sends the packets, at their times; returns statistics, with the number of packets sent."""
-    plain, offloaded, timed = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(3))
+    plain, offloaded, timed, paced = (
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(4)
+    )
     for each in (plain, offloaded, timed):
         each.bind(("in", 0))
     offloaded.setsockopt(263, 15, 1)  # SOL_PACKET, PACKET_VNET_HDR
     timed.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("=iI", time.CLOCK_MONOTONIC, 0))
+    paced.bind(("line", 0))
+    paced.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, PACED)
+    paced.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
     flows = [flow(text) for text in setting.flows.split()]
     every = frames(setting)
     looks = {len(every) * part // LOOKS for part in range(1, LOOKS)}
@@ -98,14 +106,17 @@ def play(setting: Setting, first: int) -> list[Any]:
         uml.wait_until(first + at)
         of = flows[which]
         if (of.queue, of.mark) != (now.queue, now.mark):
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, QDISC | of.queue)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, of.mark)
+            for each in (plain, paced):
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, QDISC | of.queue)
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, of.mark)
             now = of
         if of.kind.endswith("gso"):
             offloaded.send(offload(of, frame) + frame)
         elif of.kind == "udp-timed":
             may_leave = struct.pack("=Q", first + at + held(n))
             timed.sendmsg([frame], [(socket.SOL_SOCKET, SO_TXTIME, may_leave)])
+        elif of.kind == "udp-paced":
+            paced.send(frame)
         else:
             plain.send(frame)
         if n in looks:

@@ -116,7 +116,10 @@ def schedule(
     return packets
 
 
-KINDS = ("udp", "udp6", "udp-gso", "udp-timed", "tcp", "tcp6", "tcp6in4", "tcp-gso", "tcp6-gso")
+KINDS = (
+    "udp", "udp6", "udp-gso", "udp-timed", "udp-paced", "tcp", "tcp6", "tcp6in4", "tcp-gso",
+    "tcp6-gso",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,8 @@ class Flow:
         queue: The queue or class of the discipline that its socket asks for; 0 for none.
         mark: The mark of its socket, as of a firewall.
         kind: ``udp`` or ``tcp``, mostly acknowledgements, over IPv4, IPv6, or IPv6 in IPv4; with
-            ``-gso`` as super-packets of several segments; ``udp-timed`` says when it may leave.
+            ``-gso`` as super-packets of several segments; ``udp-timed`` says when it may leave;
+            ``udp-paced`` has a socket with a rate.
     """
 
     byte: int

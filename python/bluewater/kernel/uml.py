@@ -17,6 +17,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -288,11 +289,12 @@ def shim(folder: str) -> str:
 
 def run(
     setting: dict[str, Any], folder: str, program: str | Path, kernel: str | Path = DEBIAN,
-    timeout: float | None = None,
+    timeout: int | None = None,
 ) -> Any:  # fmt: skip
     """Measures a setting by `program` under a kernel that has measured no other before.
 
-    `kernel` is Debian's, or one of :mod:`bluewater.kernel.build`.
+    `kernel` is Debian's, or one of :mod:`bluewater.kernel.build`. It has `timeout` seconds of
+    processor time, and thirty times as many by the clock.
 
     Raises:
         NoResultError: It gave no result.
@@ -316,11 +318,14 @@ def run(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True, start_new_session=True, pipesize=PIPE,
     ) as process:  # fmt: skip
+        if timeout:
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (timeout, timeout))
         try:
-            output, _ = process.communicate(timeout=timeout)
+            output, _ = process.communicate(timeout=timeout and 30 * timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
-            raise NoResultError(f"no end within {timeout:.0f} s") from None
+    if process.returncode == -9:
+        raise NoResultError(f"no end within {timeout} s of processor time")
     if setting.get("debug"):
         print(output, end="")
     return row(output)

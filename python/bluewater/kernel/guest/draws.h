@@ -99,3 +99,7 @@ module_param_named(whole, draw_whole, bool, 0200);
 #define get_random_u32_below draw_below
 #define prandom_u32_max draw_below
 #define prandom_u32 draw_u32
+
+/* A timer of User-Mode Linux fires a nanosecond after the time asked for. */
+#include <net/pkt_sched.h>
+#define qdisc_watchdog_schedule_ns(watchdog, at) qdisc_watchdog_schedule_range_ns(watchdog, (at) - 1, 0)
