@@ -308,14 +308,10 @@ def find(made: Simulator, told: Callable[[float, str], object] = lambda *_: None
 
 def _last(tried: list[_Tried]) -> list[_Tried]:
     """The best families, each name once."""
-    names = dict.fromkeys(each.family.name for each in tried)
-    return _ahead(
-        [
-            min((one for one in tried if one.family.name == name), key=lambda one: one.best[0])
-            for name in names
-        ],
-        _LAST,
-    )
+    best: dict[str, _Tried] = {}
+    for each in sorted(tried, key=lambda one: one.best[0]):
+        best.setdefault(each.family.name, each)
+    return _ahead(list(best.values()), _LAST)
 
 
 def _ahead(tried: list[_Tried], count: int) -> list[_Tried]:
