@@ -120,8 +120,7 @@ def read(recording: Recording, throughput: float, steady: bool) -> Cross | None:
         steady: Whether it was the same at most times. Others would change it with the load of the
             recorded packets, so then only bunches and coarse clocks have shorter gaps.
     """
-    there = np.flatnonzero(~recording.lost)
-    order = there[np.argsort(recording.arrived[there], kind="stable")]
+    order = recording.arrivals
     arrived, sent, size = (getattr(recording, name)[order] for name in ("arrived", "sent", "size"))
     base = float(np.min(arrived - sent))
     late = arrived - sent - base > _WAITS * recording.size.max() * 8 / throughput

@@ -191,8 +191,7 @@ def _rests(recording: Recording) -> NDArray[Any]:
 
 def never_idle(recording: Recording, rate: float) -> bool:
     """Whether packets leave right behind each other all the time, so that none met an idle path."""
-    there = np.flatnonzero(~recording.lost)
-    order = there[np.argsort(recording.arrived[there], kind="stable")]
+    order = recording.arrivals
     own = recording.size[order][1:] * 8 / rate
     return not bool((np.diff(recording.arrived[order]) > _LATER * own).any())
 
@@ -285,10 +284,9 @@ def throughput(recording: Recording, parts: int = 60) -> Throughput:
     Raises:
         InputError: The times of arrival are no stream of packets.
     """
-    there = ~recording.lost
-    order = np.argsort(recording.arrived[there], kind="stable")
-    at, size = recording.arrived[there][order], recording.size[there][order]
-    delay = at - recording.sent[there][order]
+    order = recording.arrivals
+    at, size = recording.arrived[order], recording.size[order]
+    delay = at - recording.sent[order]
     sums = np.cumsum(size)
     ends = np.searchsorted(at, at + float(recording.sent[-1]) / parts) - 1
     full = (ends < at.size - 1) & (at[ends] > at)

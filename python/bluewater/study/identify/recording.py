@@ -66,6 +66,12 @@ class Recording:
         gone: NDArray[Any] = np.isnan(self.arrived)
         return gone
 
+    @property
+    def arrivals(self) -> NDArray[Any]:
+        """Numbers of the packets that arrived, in order of arrival."""
+        there = np.flatnonzero(~self.lost)
+        return there[np.argsort(self.arrived[there], kind="stable")]
+
 
 def read(path: Path) -> Recording:
     """Reads a recording from a CSV file.
