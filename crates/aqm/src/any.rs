@@ -49,8 +49,7 @@ pub const SHAPER: About = About { parameters: <ShaperConfig as Params>::table, .
 pub fn canonical_shaper(
     settings: &[(&str, &str)],
 ) -> Result<Vec<(&'static str, String)>, BuildError> {
-    let config: ShaperConfig = configure(&[], settings)?;
-    Ok(texts(&ShaperConfig::table(), &config))
+    texts::<ShaperConfig>(&[], settings)
 }
 
 /// Why a queue cannot be built.
@@ -116,9 +115,13 @@ fn set_all(config: &mut dyn Params, settings: &[(&str, &str)]) -> Result<(), Bui
     })
 }
 
-/// All parameters of the `table` as canonical text.
-fn texts(table: &[Param], config: &dyn Params) -> Vec<(&'static str, String)> {
-    table.iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect()
+/// All parameters as canonical text, after [`configure`].
+fn texts<C: Params + Default>(
+    presets: &[Preset],
+    settings: &[(&str, &str)],
+) -> Result<Vec<(&'static str, String)>, BuildError> {
+    let config: C = configure(presets, settings)?;
+    Ok(C::table().iter().map(|p| (p.name, config.get(p.name).unwrap_or_default())).collect())
 }
 
 /// `queue` behind a filter with these `settings`.
@@ -395,8 +398,7 @@ macro_rules! any_qdisc {
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
             $(if name == $about.name {
                 type Config = <$queue<$($policy,)? ()> as Discipline<()>>::Config;
-                return configure::<Config>($about.presets, settings)
-                    .map(|config| texts(&Config::table(), &config));
+                return texts::<Config>($about.presets, settings);
             })*
             Err(BuildError::UnknownAqm)
         }
@@ -426,8 +428,7 @@ macro_rules! any_qdisc {
         ) -> Result<Vec<(&'static str, String)>, BuildError> {
             $(if name == $about_filter.name {
                 type Config = <$filter as Filter>::Config;
-                return configure::<Config>(&[], settings)
-                    .map(|config| texts(&Config::table(), &config));
+                return texts::<Config>(&[], settings);
             })*
             Err(BuildError::UnknownAqm)
         }

@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 
 use crate::context::{Backlog, Cx, Env, State};
 use crate::packet::Meta;
-use crate::qdisc::Through;
-use crate::qdisc::{Counters, Outlet, Qdisc, answers_as_behind};
+use crate::qdisc::{Counters, Outlet, Qdisc, Through, answers_as_behind};
 use crate::time::Instant;
 use crate::units::Rate;
 

@@ -203,9 +203,9 @@ impl<P> Heard<'_, P> {
 }
 
 /// Writes down what is reported and hands it on.
-struct Noting<'a, 'b, O, P>(&'a mut O, &'a mut Heard<'b, P>);
+struct Noting<'a, 'b, P>(&'a mut dyn Outlet<P>, &'a mut Heard<'b, P>);
 
-impl<P: Copy, O: Outlet<P>> Outlet<P> for Noting<'_, '_, O, P> {
+impl<P: Copy> Outlet<P> for Noting<'_, '_, P> {
     fn dropped(&mut self, meta: &Meta, packet: P, cause: Cause, now: Instant) {
         self.1.signal(meta, packet, cause, false);
         self.0.dropped(meta, packet, cause, now);
